@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_BUS_DIRECTORY_H
+#define RINGBUS_BUS_DIRECTORY_H
+/*
+ * bus/directory.h - the service table in shared memory: written by ringbusd alone,
+ * mapped read-only by every client. Pure: works on memory that it is given.
+ *
+ * A cluster's snapshot is replaced as a whole: the writer fills a free block, then
+ * swings the cluster's reference; blocks carry a sequence word, and a reader that finds
+ * it changed starts again, so nobody locks and nobody sees a torn one. Readers
+ * copy out (a snapshot is small, and read again only when its epoch has changed).
+ *
+ * When the segment is full the writer makes a larger one, and marks this one as
+ * superseded: clients are sent the new one and switch when they see the mark.
+ */
+#include "bus/pidf.h"
+#include "shm/layout.h"
+
+#define RBI_DIRECTORY_LABEL_MAX 63U
+
+/** One instance in a snapshot: copied out, fixed size. */
+struct rbi_directory_instance {
+    int32_t instance;
+    uint32_t incarnation;
+    uint32_t state;  /* enum rbi_endpoint_state */
+    uint32_t health; /* 0 = healthy; shielding comes later */
+    uint32_t weight;
+    uint32_t host; /* 0 = this host */
+    uint32_t name_length;
+    uint32_t reserved;
+    char name[RBI_PATH_ELEMENT_MAX + 1]; /* 7th path element */
+    char set[RBI_DIRECTORY_LABEL_MAX + 1];
+    char idc[RBI_DIRECTORY_LABEL_MAX + 1];
+    char tags[RBI_DIRECTORY_LABEL_MAX + 1];
+};
+
+/** Head of a snapshot. */
+struct rbi_directory_cluster {
+    uint64_t cluster;
+    uint64_t epoch;  /* grows at each change of this cluster */
+    uint32_t policy; /* 0 = auto; dispatch tables come later */
+    uint32_t instance_count;
+    uint32_t path_length;
+    uint32_t reserved;
+    char path[RBI_PATH_MAX + 1];
+};
+
+/* ---- reader ---------------------------------------------------------------------------- */
+
+struct rbi_directory; /* a mapping, as a reader sees it */
+
+struct rbi_directory_view {
+    const unsigned char *base;
+    uint64_t size;
+    uint64_t slot_count; /* checked copies from the head */
+    uint64_t table_mask;
+};
+
+enum rbi_directory_result {
+    RBI_DIRECTORY_OK = 0,
+    RBI_DIRECTORY_ABSENT = 1, /* no such cluster */
+    RBI_DIRECTORY_BUSY = 2,   /* kept changing under us; try again later */
+    RBI_DIRECTORY_ROOM = 3, /* more instances than @p max: count is set, entries filled up to max */
+};
+
+/**
+ * Checks the head of an adopted directory segment (kind RBI_SEGMENT_DIRECTORY).
+ * @retval 0; -EPROTO
+ */
+RBI_MUST_CHECK int
+rbi_directory_view_init(struct rbi_directory_view *view, const void *base, uint64_t size);
+/** Revision of the whole directory: grows by one at each change. One load. */
+uint64_t rbi_directory_revision(const struct rbi_directory_view *view);
+/** True when a larger segment has taken over. One load. */
+bool rbi_directory_superseded(const struct rbi_directory_view *view);
+/** The attention word of an endpoint: bumped by the daemon when a control message waits. One load. */
+uint64_t rbi_directory_attention(const struct rbi_directory_view *view, uint32_t slot);
+/**
+ * Copies the snapshot of a cluster. Bounded number of retries; never waits.
+ * @param max  room in @p instances; may be 0
+ */
+RBI_MUST_CHECK int rbi_directory_read(const struct rbi_directory_view *view,
+                                      uint64_t cluster,
+                                      struct rbi_directory_cluster *head,
+                                      struct rbi_directory_instance *instances,
+                                      unsigned max);
+/** Epoch of a cluster, 0 when absent; cheap look whether anything changed. */
+uint64_t rbi_directory_epoch(const struct rbi_directory_view *view, uint64_t cluster);
+/**
+ * Walks all clusters: ids only.
+ * @param cursor  0 at the start; advanced
+ * @retval RBI_DIRECTORY_OK @p cluster is set;  RBI_DIRECTORY_ABSENT no more
+ */
+RBI_MUST_CHECK int
+rbi_directory_next(const struct rbi_directory_view *view, uint64_t *cursor, uint64_t *cluster);
+
+/* ---- writer (the daemon) --------------------------------------------------------------- */
+
+struct rbi_directory_writer {
+    unsigned char *base;
+    uint64_t size;
+    uint64_t heap_top;
+    uint64_t free_blocks[32]; /* offset of the first free block per power-of-two size */
+    uint64_t cluster_count;
+};
+
+enum rbi_directory_publish {
+    RBI_PUBLISH_OK = 0,
+    RBI_PUBLISH_FULL =
+        1, /* the segment has no room: make a larger one and publish everything there */
+};
+
+/** Bytes needed for a directory of so many attention slots, clusters and bytes of snapshots. */
+uint64_t rbi_directory_size(uint32_t slots, uint32_t clusters, uint64_t heap_bytes);
+/** Formats zeroed memory (after the segment header). @p clusters is rounded up to a power of two, twice as many table entries. */
+void rbi_directory_writer_init(struct rbi_directory_writer *writer,
+                               void *base,
+                               uint64_t size,
+                               uint32_t slots,
+                               uint32_t clusters,
+                               uint64_t daemon_incarnation);
+/** Replaces (or adds) a cluster's snapshot; head->epoch is the caller's. Empty clusters stay known. */
+RBI_MUST_CHECK int rbi_directory_publish(struct rbi_directory_writer *writer,
+                                         const struct rbi_directory_cluster *head,
+                                         const struct rbi_directory_instance *instances);
+/** Forgets a cluster. */
+void rbi_directory_withdraw(struct rbi_directory_writer *writer, uint64_t cluster);
+void rbi_directory_set_revision(struct rbi_directory_writer *writer, uint64_t revision);
+void rbi_directory_supersede(struct rbi_directory_writer *writer);
+/** Tells a busy endpoint that a control message waits. */
+void rbi_directory_bump(struct rbi_directory_writer *writer, uint32_t slot);
+
+#endif

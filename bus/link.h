@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_BUS_LINK_H
+#define RINGBUS_BUS_LINK_H
+/*
+ * bus/link.h - life of a link as a pure function of (state, input, now). No I/O,
+ * no clock: the caller feeds inputs and carries out the actions.
+ *
+ * A link has two uses, one for each end that wants it: "mine" (I asked for it: I
+ * send READY, PING at my interval, and judge the peer) and "theirs" (the peer
+ * asked: I answer, and call it gone after the dead_after that its READY named).
+ *
+ *            open              READY_ACK ok
+ *   mine:  IDLE ----> WAIT_ACK -----------> UP
+ *                        | refused            | misses reached
+ *                        v                    v
+ *   link:  OPEN ------------------------------> CLOSED  (terminal)
+ *                        ^                    ^
+ *   theirs:  IDLE ----> UP -------------------+ DISCONNECT, silence, death
+ *             READY
+ *
+ * The link may carry messages while at least one use is UP. After CLOSED nothing is
+ * ever initiated on it; coming back needs a new link.
+ *
+ * Who judges suspects itself first: a tick that comes more than 2 intervals late
+ * starts the count anew instead of judging.
+ */
+#include "bus/record.h"
+
+enum rbi_use { RBI_USE_IDLE = 0, RBI_USE_WAIT_ACK = 1, RBI_USE_UP = 2 };
+
+/** What one end asks of a link. Checked by rbi_link_terms_check(). */
+struct rbi_link_terms {
+    uint32_t ping_interval_ms; /* 10..60000 */
+    uint32_t ping_misses;      /* 1..100 */
+    uint32_t dead_after_ms;    /* >= 2 x interval */
+};
+#define RBI_PING_INTERVAL_MS_MIN 10U
+#define RBI_PING_INTERVAL_MS_MAX 60000U
+#define RBI_PING_MISSES_MAX      100U
+/** dead_after that goes with an interval and misses: interval x misses + interval / 2, at least 2 x interval. */
+uint32_t rbi_link_dead_after_ms(uint32_t ping_interval_ms, uint32_t ping_misses);
+/** Untrusted input (from READY): 0 in range; 1 out of range. */
+RBI_MUST_CHECK int rbi_link_terms_check(const struct rbi_link_terms *terms);
+
+struct rbi_link_fsm {
+    bool closed;
+    enum rbi_reason reason; /* when closed */
+    enum rbi_use mine;
+    enum rbi_use theirs;
+    struct rbi_link_terms my_terms;
+    struct rbi_link_terms their_terms;
+    uint64_t last_heard_ns; /* any record of the peer */
+    uint64_t ping_sent_ns;  /* outstanding PING; 0 = none */
+    uint64_t ping_id;       /* of the outstanding or last PING */
+    uint32_t misses;        /* in a row */
+    uint64_t next_ping_ns;
+    uint64_t ack_deadline_ns; /* WAIT_ACK */
+    uint64_t last_tick_ns;
+};
+
+enum rbi_link_input_type {
+    RBI_LINK_OPEN = 1,      /* the application here wants the link: terms */
+    RBI_LINK_READY = 2,     /* READY came: terms (checked), accept or refuse says reason */
+    RBI_LINK_READY_ACK = 3, /* reason: NONE = accepted */
+    RBI_LINK_PING = 4,      /* id */
+    RBI_LINK_PONG = 5,      /* id */
+    RBI_LINK_DATA = 6,      /* any other record */
+    RBI_LINK_DISCONNECT =
+        7, /* reason as the peer gave it (any value is taken, unknown ones as LEFT) */
+    RBI_LINK_PEER_DEAD = 8, /* the kernel or the daemon says so; reason */
+    RBI_LINK_CLOSE = 9,     /* we end it; reason */
+    RBI_LINK_TICK = 10,     /* time only */
+};
+
+struct rbi_link_input {
+    enum rbi_link_input_type type;
+    enum rbi_reason reason;
+    uint64_t id;
+    struct rbi_link_terms terms;
+};
+
+/* Actions, to be carried out in this order. */
+#define RBI_LINK_DO_SEND_READY      0x01U
+#define RBI_LINK_DO_SEND_ACK        0x02U  /* action reason: NONE accepts */
+#define RBI_LINK_DO_SEND_PING       0x04U  /* action id */
+#define RBI_LINK_DO_SEND_PONG       0x08U  /* action id */
+#define RBI_LINK_DO_SEND_DISCONNECT 0x10U  /* action reason */
+#define RBI_LINK_DO_REPORT_UP       0x20U  /* the link became usable */
+#define RBI_LINK_DO_REPORT_DOWN     0x40U  /* it was usable and is no more: fsm->reason */
+#define RBI_LINK_DO_REPORT_FAILED   0x80U  /* it never became usable: fsm->reason */
+#define RBI_LINK_DO_CLOSE           0x100U /* tear it down */
+#define RBI_LINK_DO_COUNT_MISS      0x200U
+
+struct rbi_link_actions {
+    unsigned todo; /* RBI_LINK_DO_* */
+    enum rbi_reason reason;
+    uint64_t id;
+};
+
+void rbi_link_init(struct rbi_link_fsm *link, uint64_t now_ns);
+/** Feeds one input. Every (state, input) pair is defined; what makes no sense is ignored. */
+void rbi_link_step(struct rbi_link_fsm *link,
+                   const struct rbi_link_input *input,
+                   uint64_t now_ns,
+                   struct rbi_link_actions *out);
+/** When the next TICK is due, or UINT64_MAX. */
+uint64_t rbi_link_deadline_ns(const struct rbi_link_fsm *link);
+
+static inline bool rbi_link_usable(const struct rbi_link_fsm *link)
+{
+    return !link->closed && (link->mine == RBI_USE_UP || link->theirs == RBI_USE_UP);
+}
+
+#endif

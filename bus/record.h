@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_BUS_RECORD_H
+#define RINGBUS_BUS_RECORD_H
+/*
+ * bus/record.h - what the records of a lane mean. Pure.
+ *
+ * A record's commit word holds the body size and a 32-bit meta:
+ *
+ *   meta bits  0..7   kind, 1..255 (enum rbi_record_kind)
+ *        bits  8..15  flags (RBI_RECORD_*)
+ *        bits 16..23  words of extension between the tag and the payload, 0..255
+ *        bits 24..28  parts of the payload, 0 = one part without a part table
+ *        bits 29..31  zero when sent, ignored when received
+ *
+ *   body = tag (8 bytes) | extension (8 x words) | payload, or a reference
+ *
+ * The tag is the key of a message, or the correlation of a request, reply or
+ * PING. The extension holds, in this order and each only if its flag is set:
+ * key (requests with a key), part sizes (parts > 1: one word for each part),
+ * and whatever later versions append; a reader skips words that it does not know.
+ * With RBI_RECORD_REF the payload is struct rbi_record_ref.
+ *
+ * Everything here is read from a peer's memory: untrusted, loaded once, checked by
+ * rbi_record_parse() and used only as it gives it out.
+ */
+#include "bus/pidf.h"
+#include "shm/base.h"
+
+/** The one table of kinds; values are part of the protocol between processes and hosts. */
+enum rbi_record_kind {
+    RBI_RECORD_READY = 1,
+    RBI_RECORD_READY_ACK = 2,
+    RBI_RECORD_PING = 3,
+    RBI_RECORD_PONG = 4,
+    RBI_RECORD_DISCONNECT = 5,
+    RBI_RECORD_REQ = 6,
+    RBI_RECORD_REP = 7,
+    RBI_RECORD_ONEWAY = 8,
+    RBI_RECORD_ROUTED = 9,  /* envelope between brokers */
+    RBI_RECORD_ERROR = 10,  /* answer to a REQ: the handler or the receiver refused */
+    RBI_RECORD_CREDIT = 11, /* bridge only */
+};
+
+#define RBI_RECORD_KEY        0x01U /* the message has a key */
+#define RBI_RECORD_REF        0x02U /* payload lies in the sender's pool */
+#define RBI_RECORD_BROADCAST  0x04U /* sent to every instance */
+#define RBI_RECORD_IDEMPOTENT 0x08U
+
+#define RBI_RECORD_TAG       8U
+#define RBI_RECORD_PARTS_MAX 16U
+
+/** Payload of a record with RBI_RECORD_REF. */
+struct rbi_record_ref {
+    uint64_t offset; /* in the sender's pool segment */
+    uint64_t size;   /* bytes of payload */
+    uint64_t slot;   /* to be put into the return ring, exactly once */
+};
+_Static_assert(sizeof(struct rbi_record_ref) == 24, "record layout");
+
+static inline uint32_t
+rbi_record_meta(enum rbi_record_kind kind, unsigned flags, unsigned ext_words, unsigned parts)
+{
+    return (uint32_t)kind | (uint32_t)flags << 8 | (uint32_t)ext_words << 16 |
+           (uint32_t)parts << 24;
+}
+
+static inline unsigned rbi_record_meta_kind(uint32_t meta)
+{
+    return meta & 0xffU;
+}
+
+/** A record taken apart; every field is a checked copy. */
+struct rbi_record {
+    unsigned kind;
+    unsigned flags;
+    uint64_t tag;
+    uint64_t key;        /* valid with RBI_RECORD_KEY, whichever place it came from */
+    unsigned part_count; /* 1 when there is no part table */
+    uint64_t part_sizes[RBI_RECORD_PARTS_MAX]; /* sum = payload size */
+    const unsigned char *payload;              /* inline payload; NULL with RBI_RECORD_REF */
+    uint64_t payload_size;
+    struct rbi_record_ref
+        ref; /* with RBI_RECORD_REF: slot and bounds are for the caller to check */
+};
+
+/**
+ * Takes a record's body apart. Untrusted input; reads each word once.
+ *
+ * @param meta  from the commit word
+ * @param body  @p size readable bytes, 8-byte aligned
+ * @retval 0        @p out is filled
+ * @retval -EPROTO  impossible: close the link
+ */
+RBI_MUST_CHECK int
+rbi_record_parse(uint32_t meta, const unsigned char *body, uint64_t size, struct rbi_record *out);
+
+/* ---- control records: bodies behind the tag --------------------------------------------- */
+
+#define RBI_READY_VERSION_MIN 1U
+#define RBI_READY_VERSION_MAX 1U
+
+/** Why a link was refused or ended; the same values as enum ringbus_reason. */
+enum rbi_reason {
+    RBI_REASON_NONE = 0,
+    RBI_REASON_LEFT = 1,
+    RBI_REASON_CRASHED = 2,
+    RBI_REASON_SILENT = 3,
+    RBI_REASON_BAD_PEER = 4,
+    RBI_REASON_REFUSED = 5,
+    RBI_REASON_DENIED = 6,
+    RBI_REASON_REPLACED = 7,
+    RBI_REASON_GIVEN_UP = 8,
+    RBI_REASON_UNTARGETED = 9,
+    RBI_REASON_NO_RESOURCES = 10,
+};
+
+/** READY: a requester opens its use of the link. Sent again after a change of interval. */
+struct rbi_ready {
+    uint16_t version_min;
+    uint16_t version_max;
+    uint32_t ping_interval_ms;
+    uint32_t dead_after_ms;
+    uint32_t incarnation;
+    uint64_t features;
+    struct rbi_pidf self; /* the receiver checks it against what the daemon said */
+    char path[RBI_PATH_MAX + 1];
+};
+
+/** READY_ACK: accepted (reason NONE) or refused. */
+struct rbi_ready_ack {
+    uint16_t version; /* chosen */
+    uint16_t reserved;
+    uint32_t reason; /* enum rbi_reason */
+    uint64_t features;
+};
+
+/** DISCONNECT: terminal for this use of the link. */
+struct rbi_disconnect {
+    uint32_t reason;   /* enum rbi_reason */
+    uint32_t draining; /* 1: what was sent before will still be read */
+};
+
+/* Each encoder fills the body behind the tag and returns its size; @p body has
+ * RBI_CONTROL_BODY_MAX bytes. Fields are appended in later versions, never moved:
+ * a decoder takes what it knows and fills the rest with zero. */
+#define RBI_CONTROL_BODY_MAX 512U
+uint64_t rbi_ready_encode(const struct rbi_ready *ready, unsigned char *body);
+RBI_MUST_CHECK int
+rbi_ready_decode(const unsigned char *body, uint64_t size, struct rbi_ready *out); /* 0; -EPROTO */
+uint64_t rbi_ready_ack_encode(const struct rbi_ready_ack *ack, unsigned char *body);
+RBI_MUST_CHECK int
+rbi_ready_ack_decode(const unsigned char *body, uint64_t size, struct rbi_ready_ack *out);
+uint64_t rbi_disconnect_encode(const struct rbi_disconnect *bye, unsigned char *body);
+RBI_MUST_CHECK int
+rbi_disconnect_decode(const unsigned char *body, uint64_t size, struct rbi_disconnect *out);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_BUS_WIRE_H
+#define RINGBUS_BUS_WIRE_H
+/*
+ * bus/wire.h - messages of the control socket between a client and ringbusd. Pure:
+ * bytes in, structures out.
+ *
+ * A frame is a 24-byte header and a body of fields {u16 tag, u16 length, value},
+ * little-endian. Readers skip fields and message types that they do not know, by
+ * length. The socket keeps packets, but frames may come in pieces or several to
+ * a packet all the same (bus/wire_stream.h puts them together). Descriptors travel
+ * with the packet that holds the first byte of their frame.
+ *
+ * One file for each message: bus/wire_hello.c and so on hold its field table;
+ * encoding and decoding are driven by the tables.
+ */
+#include "bus/pidf.h"
+#include "shm/base.h"
+
+#define RBI_WIRE_MAGIC        0x31434252U /* "RBC1" */
+#define RBI_WIRE_HEADER       24U
+#define RBI_WIRE_FRAME_MAX    4096U
+#define RBI_WIRE_PROTOCOL_MIN 1U
+#define RBI_WIRE_PROTOCOL_MAX 1U
+#define RBI_WIRE_TEXT_MAX     255U
+
+/* X(NAME, name, value, descriptors): values are never reused. */
+#define RBI_WIRE_TYPES(X)                                                                          \
+    X(HELLO, hello, 1, 0)            /* client: first message */                                   \
+    X(HELLO_OK, hello_ok, 2, 1)      /* daemon; descriptor: directory */                           \
+    X(ERROR, error, 3, 0)            /* daemon: answer to reply_to, or 0 before closing */         \
+    X(REGISTER, registration, 4, 2)  /* client; descriptors: page, pool */                         \
+    X(REGISTERED, registered, 5, 0)  /* daemon */                                                  \
+    X(SET_STATE, set_state, 6, 0)    /* client: state and weight of its endpoint */                \
+    X(OK, ok, 7, 0)                  /* daemon: done, where nothing else is answered */            \
+    X(TARGET, target, 8, 0)          /* client: interest in a cluster or instance */               \
+    X(UNTARGET, untarget, 9, 0)      /* client */                                                  \
+    X(INTRODUCE, introduce, 10, 2)   /* client; descriptors: side, bell */                         \
+    X(INTRODUCED, introduced, 11, 4) /* daemon to server; descriptors: side, pool, page, bell */   \
+    X(ACCEPT, accept, 12, 1)         /* server to daemon; descriptor: side */                      \
+    X(REFUSE, refuse, 13, 0)         /* server to daemon */                                        \
+    X(LINKED, linked, 14, 3)         /* daemon, answers INTRODUCE; side, pool, page */             \
+    X(LINK_DOWN, link_down, 15, 0)   /* either way: this link has ended */                         \
+    X(WATCH, watch, 16, 0)           /* client: events below a prefix */                           \
+    X(UNWATCH, unwatch, 17, 0)       /* client */                                                  \
+    X(EVENT, event, 18, 0)           /* daemon: one change of the directory */                     \
+    X(RESYNC, resync, 19, 0)         /* daemon: events were dropped; read the directory */         \
+    X(QUERY, query, 20, 0)           /* client: rows about what the daemon knows */                \
+    X(ROW_ENDPOINT, row_endpoint, 21, 1) /* daemon; descriptor: endpoint page */                   \
+    X(ROW_LINK, row_link, 22, 0)         /* daemon */                                              \
+    X(ROW_STATUS, row_status, 23, 0)     /* daemon */                                              \
+    X(QUERY_END, query_end, 24, 0)       /* daemon: no more rows */                                \
+    X(STOPPING, stopping, 25, 0)         /* daemon: it stops in order; links go on */
+
+enum rbi_wire_type {
+#define RBI_WIRE_TYPE_ENUM(NAME, name, value, fds) RBI_WIRE_##NAME = (value),
+    RBI_WIRE_TYPES(RBI_WIRE_TYPE_ENUM)
+#undef RBI_WIRE_TYPE_ENUM
+};
+
+/** Text of a message: terminated, without NUL inside, at most RBI_WIRE_TEXT_MAX bytes. */
+struct rbi_text {
+    uint16_t length;
+    char bytes[RBI_WIRE_TEXT_MAX + 1];
+};
+
+/* Field lists: F(type, name, tag, required). Types u8 u16 u32 i32 u64 text. A field
+ * that is absent and not required is zero or empty. Tags are never reused. */
+#define RBI_WIRE_FIELDS_hello(F)                                                                   \
+    F(u16, protocol_min, 1, 1)                                                                     \
+    F(u16, protocol_max, 2, 1)                                                                     \
+    F(u64, fingerprint, 3, 1) /* rbi_layout_fingerprint() */                                       \
+    F(u64, features, 4, 0)                                                                         \
+    F(text, software, 5, 0) /* "libringbus 0.1.0" */                                               \
+    F(text, program, 6, 0)
+#define RBI_WIRE_FIELDS_hello_ok(F)                                                                \
+    F(u16, protocol, 1, 1)                                                                         \
+    F(u64, daemon_incarnation, 2, 1) /* random, one each start of the daemon */                    \
+    F(u64, features, 3, 0)                                                                         \
+    F(text, software, 4, 0)                                                                        \
+    F(u64, directory_bytes, 5, 1)
+#define RBI_WIRE_FIELDS_error(F)                                                                   \
+    F(i32, code, 1, 1) /* enum ringbus_error */                                                    \
+    F(text, text, 2, 0)                                                                            \
+    F(u64, link_id, 3, 0) /* INTRODUCE that meets a link of the same pair: that link */
+#define RBI_WIRE_FIELDS_registration(F)                                                            \
+    F(text, path, 1, 0) /* empty: anonymous */                                                     \
+    F(u32, weight, 2, 0)                                                                           \
+    F(text, set, 3, 0)                                                                             \
+    F(text, idc, 4, 0)                                                                             \
+    F(text, tags, 5, 0)                                                                            \
+    F(text, token, 6, 0)                                                                           \
+    F(u32, state, 7, 1)       /* enum rbi_endpoint_state */                                        \
+    F(u32, incarnation, 8, 0) /* not 0: comes back after the daemon was lost */                    \
+    F(u64, page_bytes, 9, 1)                                                                       \
+    F(u64, pool_bytes, 10, 1)                                                                      \
+    F(u64, daemon_incarnation, 11, 0) /* of the daemon that gave the incarnation */                \
+    F(u64, cookie, 12, 0)             /* proves that it is the same endpoint that comes back */
+#define RBI_WIRE_FIELDS_registered(F)                                                              \
+    F(u64, cluster, 1, 1)                                                                          \
+    F(i32, instance, 2, 1)                                                                         \
+    F(u32, incarnation, 3, 1)                                                                      \
+    F(u32, slot, 4, 1) /* attention word in the directory */                                       \
+    F(text, path, 5, 1)                                                                            \
+    F(u64, cookie, 6, 1)
+#define RBI_WIRE_FIELDS_set_state(F)                                                               \
+    F(u32, state, 1, 1) F(u32, weight, 2, 0) F(u8, weight_set, 3, 0)
+#define RBI_WIRE_FIELDS_ok(F)       F(u64, value, 1, 0)
+#define RBI_WIRE_FIELDS_target(F)   F(text, path, 1, 1)
+#define RBI_WIRE_FIELDS_untarget(F) F(text, path, 1, 1)
+#define RBI_WIRE_FIELDS_introduce(F)                                                               \
+    F(u64, cluster, 1, 1)                                                                          \
+    F(i32, instance, 2, 1)                                                                         \
+    F(u32, incarnation, 3, 0)                                                                      \
+    F(u64, side_bytes, 4, 1)
+#define RBI_WIRE_FIELDS_introduced(F)                                                              \
+    F(u64, link_id, 1, 1)                                                                          \
+    F(u64, cluster, 2, 1)                                                                          \
+    F(i32, instance, 3, 1)                                                                         \
+    F(u32, incarnation, 4, 1)                                                                      \
+    F(text, path, 5, 1)                                                                            \
+    F(u64, side_bytes, 6, 1)                                                                       \
+    F(u64, pool_bytes, 7, 1)                                                                       \
+    F(u32, uid, 8, 0)
+#define RBI_WIRE_FIELDS_accept(F) F(u64, link_id, 1, 1) F(u64, side_bytes, 2, 1)
+#define RBI_WIRE_FIELDS_refuse(F) F(u64, link_id, 1, 1) F(i32, code, 2, 1) F(text, text, 3, 0)
+#define RBI_WIRE_FIELDS_linked(F)                                                                  \
+    F(u64, link_id, 1, 1)                                                                          \
+    F(u64, cluster, 2, 1)                                                                          \
+    F(i32, instance, 3, 1)                                                                         \
+    F(u32, incarnation, 4, 1)                                                                      \
+    F(text, path, 5, 1)                                                                            \
+    F(u64, side_bytes, 6, 1)                                                                       \
+    F(u64, pool_bytes, 7, 1)
+#define RBI_WIRE_FIELDS_link_down(F) F(u64, link_id, 1, 1) F(u32, reason, 2, 1) F(text, text, 3, 0)
+#define RBI_WIRE_FIELDS_watch(F)     F(text, prefix, 1, 1)
+#define RBI_WIRE_FIELDS_unwatch(F)   F(text, prefix, 1, 1)
+#define RBI_WIRE_FIELDS_event(F)                                                                   \
+    F(u32, change, 1, 1)   /* enum rbi_change */                                                   \
+    F(u64, revision, 2, 1) /* of the directory, grows by one at each change */                     \
+    F(u64, cluster, 3, 1)                                                                          \
+    F(i32, instance, 4, 1)                                                                         \
+    F(u32, incarnation, 5, 1)                                                                      \
+    F(u32, state, 6, 1)                                                                            \
+    F(u32, weight, 7, 1)                                                                           \
+    F(text, path, 8, 1)   /* of the instance */                                                    \
+    F(u32, reason, 9, 0)  /* REMOVED: enum rbi_reason */                                           \
+    F(u8, initial, 10, 0) /* part of the answer to WATCH or TARGET, not a change */
+#define RBI_WIRE_FIELDS_resync(F) F(u64, revision, 1, 1)
+#define RBI_WIRE_FIELDS_query(F)  F(u32, what, 1, 1) /* enum rbi_query */ F(text, prefix, 2, 0)
+#define RBI_WIRE_FIELDS_row_endpoint(F)                                                            \
+    F(text, path, 1, 1)                                                                            \
+    F(u64, cluster, 2, 1)                                                                          \
+    F(i32, instance, 3, 1)                                                                         \
+    F(u32, incarnation, 4, 1)                                                                      \
+    F(u32, state, 5, 1)                                                                            \
+    F(u32, weight, 6, 1)                                                                           \
+    F(u32, uid, 7, 1)                                                                              \
+    F(u32, pid, 8, 0) /* 0: unknown (another pid namespace) */                                     \
+    F(text, program, 9, 0)                                                                         \
+    F(u64, age_ms, 10, 1)                                                                          \
+    F(u32, links, 11, 1)                                                                           \
+    F(u64, pool_bytes, 12, 1)                                                                      \
+    F(text, tags, 13, 0)                                                                           \
+    F(text, set, 14, 0)                                                                            \
+    F(text, idc, 15, 0)
+#define RBI_WIRE_FIELDS_row_link(F)                                                                \
+    F(u64, link_id, 1, 1)                                                                          \
+    F(text, requester, 2, 1)                                                                       \
+    F(text, server, 3, 1)                                                                          \
+    F(u32, state, 4, 1) /* 0 being introduced, 1 linked */                                         \
+    F(u64, age_ms, 5, 1)                                                                           \
+    F(u64, side_bytes, 6, 1) /* both sides together */
+#define RBI_WIRE_FIELDS_row_status(F) F(text, name, 1, 1) F(u64, value, 2, 0) F(text, text, 3, 0)
+#define RBI_WIRE_FIELDS_query_end(F)  F(u32, rows, 1, 1)
+#define RBI_WIRE_FIELDS_stopping(F)   F(text, text, 1, 0)
+
+enum rbi_change { RBI_CHANGE_ADDED = 1, RBI_CHANGE_UPDATED = 2, RBI_CHANGE_REMOVED = 3 };
+enum rbi_query { RBI_QUERY_STATUS = 1, RBI_QUERY_ENDPOINTS = 2, RBI_QUERY_LINKS = 3 };
+
+typedef uint8_t rbi_wire_u8;
+typedef uint16_t rbi_wire_u16;
+typedef uint32_t rbi_wire_u32;
+typedef int32_t rbi_wire_i32;
+typedef uint64_t rbi_wire_u64;
+typedef struct rbi_text rbi_wire_text;
+
+#define RBI_WIRE_MEMBER(type, name, tag, required) rbi_wire_##type name;
+#define RBI_WIRE_STRUCT(NAME, name, value, fds)                                                    \
+    struct rbi_wire_##name {                                                                       \
+        RBI_WIRE_FIELDS_##name(RBI_WIRE_MEMBER)                                                    \
+    };
+RBI_WIRE_TYPES(RBI_WIRE_STRUCT)
+#undef RBI_WIRE_STRUCT
+#undef RBI_WIRE_MEMBER
+
+/** Header of a frame, decoded. */
+struct rbi_wire_header {
+    uint32_t length; /* whole frame, header included: RBI_WIRE_HEADER..RBI_WIRE_FRAME_MAX */
+    uint16_t type;   /* enum rbi_wire_type, or one that this version does not know */
+    uint8_t version; /* RBI_WIRE_PROTOCOL_MAX of the sender */
+    uint8_t fd_count;
+    uint32_t serial;   /* the sender's number, not 0 */
+    uint32_t reply_to; /* serial that this answers, or 0 */
+};
+
+enum rbi_wire_result {
+    RBI_WIRE_DONE = 0,
+    RBI_WIRE_SHORT = 1, /* not all there yet */
+};
+
+/**
+ * Reads the header of a frame. Untrusted input.
+ * @retval RBI_WIRE_DONE; RBI_WIRE_SHORT fewer than 24 bytes
+ * @retval -EPROTO  wrong magic, or a length or descriptor count out of bounds
+ */
+RBI_MUST_CHECK int
+rbi_wire_header_decode(const void *data, size_t size, struct rbi_wire_header *out);
+
+/** Body of one message: the variant of the union that its type names. */
+union rbi_wire_body {
+#define RBI_WIRE_UNION(NAME, name, value, fds) struct rbi_wire_##name name;
+    RBI_WIRE_TYPES(RBI_WIRE_UNION)
+#undef RBI_WIRE_UNION
+};
+
+/** Text of what is wrong with a frame, for the ERROR that answers it. */
+struct rbi_wire_fault {
+    char text[128];
+};
+
+/**
+ * Decodes the body of a whole frame. Untrusted input; nothing half-written on failure.
+ * @retval 0        @p out holds the message named by @p header->type
+ * @retval 1        type is not known to this version: skip the frame
+ * @retval -EPROTO  a field of wrong length, a duplicate, a text with NUL inside, a required one
+ *                  missing; @p fault names message and field
+ */
+RBI_MUST_CHECK int rbi_wire_decode(const struct rbi_wire_header *header,
+                                   const void *frame,
+                                   union rbi_wire_body *out,
+                                   struct rbi_wire_fault *fault);
+
+/**
+ * Encodes a message. @p body points to the struct rbi_wire_NAME of @p type.
+ * @param frame  RBI_WIRE_FRAME_MAX bytes
+ * @return bytes of the frame
+ */
+size_t rbi_wire_encode(
+    enum rbi_wire_type type, const void *body, uint32_t serial, uint32_t reply_to, void *frame);
+
+/** "REGISTER", or "?" . */
+const char *rbi_wire_type_name(unsigned type);
+/** Descriptors that a message of this type carries; 0 for unknown types. */
+unsigned rbi_wire_type_fds(unsigned type);
+
+/** Copies a text, cut to RBI_WIRE_TEXT_MAX bytes. @p s may be NULL. */
+void rbi_text_set(struct rbi_text *text, const char *s);
+void rbi_text_format(struct rbi_text *text, const char *format, ...) RBI_PRINTF(2, 3);
+
+#endif

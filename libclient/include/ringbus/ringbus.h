@@ -1,0 +1,649 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_RINGBUS_H
+#define RINGBUS_RINGBUS_H
+/*
+ * ringbus.h - the C API of ringbus, a shared-memory service bus for one Linux host.
+ *
+ * The shortest receiver: ringbus_open() with a path and an on_message callback, then
+ * ringbus_wait() and ringbus_poll() in turn. The shortest sender: ringbus_open(),
+ * ringbus_target(), wait for RINGBUS_EVENT_READY, ringbus_send().
+ *
+ * Threads. A handle belongs to one thread at a time; ringbus_wake() alone may be
+ * called from any thread and from signal handlers. Handing a handle over to
+ * another thread needs the usual synchronisation and nothing else, except in debug
+ * builds, where the new owner calls ringbus_adopt() first. One process may open
+ * many handles.
+ *
+ * Calls inside callbacks. Everything is allowed except ringbus_poll(), ringbus_wait()
+ * and ringbus_close(), which return RINGBUS_E_BUSY.
+ *
+ * fork. The child of a fork may not use an inherited handle: every call returns
+ * RINGBUS_E_WRONG_PROCESS, costs one load to find out, and leaves the parent's stream
+ * untouched. The child opens its own.
+ *
+ * Errors. Calls return 0 or a count on success and a negative enum ringbus_error
+ * otherwise; ringbus_errmsg() has a sentence with names, limits and the way out.
+ * Nothing that a peer, the daemon or the kernel does ends the process or raises a
+ * signal.
+ *
+ * Cost. "No system call" holds while the peer is awake or polls busily; waking a
+ * sleeping peer costs one.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RINGBUS_VERSION_MAJOR 0
+#define RINGBUS_VERSION_MINOR 1
+#define RINGBUS_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define RINGBUS_API        __attribute__((visibility("default")))
+#define RINGBUS_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define RINGBUS_API
+#define RINGBUS_MUST_CHECK
+#endif
+
+/** A bus handle: one endpoint. */
+struct ringbus;
+
+/* ---- errors ---------------------------------------------------------------------------- */
+
+/** What an error asks of the caller. */
+enum ringbus_error_kind {
+    RINGBUS_ERROR_NONE = 0,
+    RINGBUS_ERROR_RETRY = 1,    /**< try again later, the same call may succeed */
+    RINGBUS_ERROR_GONE = 2,     /**< the peer or the daemon is lost */
+    RINGBUS_ERROR_DENIED = 3,   /**< rights, quota or limit forbid it */
+    RINGBUS_ERROR_USAGE = 4,    /**< the caller's bug */
+    RINGBUS_ERROR_SYSTEM = 5,   /**< the kernel refused; errno is in ringbus_errmsg() */
+    RINGBUS_ERROR_INTERNAL = 6, /**< a bug of ringbus: please report */
+};
+
+/* X(name, value, kind, text). Values are part of the ABI and never reused. */
+#define RINGBUS_ERRORS(X)                                                                          \
+    X(FULL, -1, RETRY, "the receiver's lane is full; ringbus_wait() returns when there is room")   \
+    X(NO_CHUNK, -2, RETRY, "every chunk of the pool that is large enough is in use")               \
+    X(NOT_READY, -3, RETRY, "the instance is known but its link is not READY yet")                 \
+    X(TIMEOUT, -4, RETRY, "the time given is over")                                                \
+    X(BUSY, -5, RETRY, "not inside a callback, or another claim on this link is open")             \
+    X(NO_SERVICE, -10, GONE, "no such cluster is known")                                           \
+    X(NO_INSTANCE, -11, GONE, "the cluster has no such instance now")                              \
+    X(PEER_GONE, -12, GONE, "the instance died or left")                                           \
+    X(NO_DAEMON, -13, GONE, "ringbusd cannot be reached")                                          \
+    X(CLOSED, -14, GONE, "the handle, claim or loan has ended")                                    \
+    X(UNKNOWN_OUTCOME, -15, GONE, "the request was sent and its receiver may have seen it")        \
+    X(DENIED, -20, DENIED, "the rules of the bus forbid it")                                       \
+    X(IN_USE, -21, DENIED, "this address is taken by a living instance")                           \
+    X(QUOTA, -22, DENIED, "a quota of this user or endpoint is used up")                           \
+    X(CLASH, -23, DENIED, "another name has the same id; choose a different one")                  \
+    X(VERSION, -24, DENIED, "the other side speaks another version of the protocol or layout")     \
+    X(DRAINING, -25, DENIED, "the instance is leaving and takes nothing new")                      \
+    X(TOO_BIG, -30, USAGE, "larger than the limit")                                                \
+    X(ARGUMENT, -31, USAGE, "an argument is out of its range")                                     \
+    X(PATH, -32, USAGE, "not a path /App/Area/Platform/World/Group/Cluster[/Instance]")            \
+    X(WRONG_PROCESS, -33, USAGE, "the handle was opened before fork() by the parent")              \
+    X(WRONG_THREAD, -34, USAGE, "another thread owns the handle")                                  \
+    X(NOT_TARGET, -35, USAGE, "call ringbus_target() for this cluster first")                      \
+    X(NOT_REQUEST, -36, USAGE, "the message is not a request, or was answered already")            \
+    X(HANDLER_FAILED, -37, GONE, "the receiver's handler reported a failure")                      \
+    X(NO_MEMORY, -40, SYSTEM, "not enough memory")                                                 \
+    X(NO_FDS, -41, SYSTEM, "out of file descriptors")                                              \
+    X(SYSTEM, -42, SYSTEM, "the kernel refused a call")                                            \
+    X(BAD_PEER, -50, GONE, "the peer broke the rules of the protocol")                             \
+    X(INTERNAL, -99, INTERNAL, "a bug in ringbus")
+
+enum ringbus_error {
+    RINGBUS_OK = 0,
+#define RINGBUS_ERROR_ENUM(name, value, kind, text) RINGBUS_E_##name = (value),
+    RINGBUS_ERRORS(RINGBUS_ERROR_ENUM)
+#undef RINGBUS_ERROR_ENUM
+};
+
+/** Fixed English text of an error code; never NULL. Any thread. */
+RINGBUS_API const char *ringbus_strerror(int error);
+/** "RINGBUS_E_FULL" for -1 and so on; never NULL. Any thread. */
+RINGBUS_API const char *ringbus_error_name(int error);
+/** What the code asks of the caller. Any thread. */
+RINGBUS_API enum ringbus_error_kind ringbus_error_kind(int error);
+/**
+ * Sentence about the last failed call on this handle, with names and limits.
+ * @param bus  a handle, or NULL for the last ringbus_open() that failed in this thread
+ * @return valid until the next call on the handle; empty when nothing failed
+ */
+RINGBUS_API const char *ringbus_errmsg(const struct ringbus *bus);
+/** "0.1.0". */
+RINGBUS_API const char *ringbus_version(void);
+
+/* ---- addresses ------------------------------------------------------------------------- */
+
+/** instance: any one of the cluster, chosen by key or in turn. */
+#define RINGBUS_ANY 0
+/** instance: every instance of the cluster (any negative value means the same). */
+#define RINGBUS_ALL (-1)
+
+/** PIDF, the address: 16 bytes, copied freely. */
+struct ringbus_addr {
+    uint64_t cluster;     /**< XXH3-64 of the cluster path; 0 is the local daemon */
+    int32_t instance;     /**< > 0 that one, 0 any, < 0 all */
+    uint32_t incarnation; /**< 0 any life of the instance, else only that one */
+};
+
+/** Longest path in bytes, without the terminator. */
+#define RINGBUS_PATH_MAX 255
+
+/**
+ * Turns a path of 6 or 7 elements into an address. Pure; any thread.
+ *
+ * A cluster path gives instance RINGBUS_ANY. An element has 1 to 63 bytes of
+ * [A-Za-z0-9_.-] and is neither "." nor "..".
+ * @retval 0; RINGBUS_E_PATH; RINGBUS_E_ARGUMENT a NULL
+ */
+RINGBUS_API int ringbus_resolve(const char *path, struct ringbus_addr *out);
+
+/**
+ * Readable path of an address, as far as this handle knows it (its targets, its links,
+ * the directory); otherwise "#CLUSTER/INSTANCE" in hexadecimal and decimal.
+ *
+ * @param buffer  at least RINGBUS_PATH_MAX + 1 bytes
+ * @return length of the text, or an error
+ */
+RINGBUS_API int
+ringbus_format(struct ringbus *bus, const struct ringbus_addr *addr, char *buffer, size_t size);
+
+/** Key of a string or structure, for the keyed forms of send: XXH3-64. Pure. */
+RINGBUS_API uint64_t ringbus_key(const void *data, size_t size);
+
+/* ---- messages and events --------------------------------------------------------------- */
+
+/** Flags of send, claim and request. */
+#define RINGBUS_KEY        0x1U /**< the key argument counts (0 is a key like any other) */
+#define RINGBUS_MORE       0x2U /**< more follows at once: the wake-up waits for the last one */
+#define RINGBUS_IDEMPOTENT 0x4U /**< may be delivered again elsewhere when its receiver dies */
+
+/** Most parts of a message. */
+#define RINGBUS_PARTS_MAX 16
+
+/** Part of a message, for ringbus_sendv() and in a message view. */
+struct ringbus_part {
+    const void *data; /**< may be NULL when size is 0 */
+    size_t size;
+};
+
+enum ringbus_kind {
+    RINGBUS_KIND_ONEWAY = 1,
+    RINGBUS_KIND_REQUEST = 2,
+    RINGBUS_KIND_REPLY = 3,
+};
+
+/** Names a request that waits for its answer; copy it to answer after the callback. */
+struct ringbus_reply_to {
+    struct ringbus_addr peer;
+    uint64_t id; /**< 0 in messages that are not requests */
+};
+
+/** Flags of a message view. */
+#define RINGBUS_MESSAGE_KEY       0x1U /**< key is set */
+#define RINGBUS_MESSAGE_BROADCAST 0x2U /**< it was sent to all instances */
+#define RINGBUS_MESSAGE_REFERENCED                                                                 \
+    0x4U /**< lies in the sender's pool: ringbus_keep() copies nothing */
+
+/** A received message: lent for the time of the callback. */
+struct ringbus_message {
+    struct ringbus_addr
+        from;              /**< stamped from the link, with incarnation; never the sender's word */
+    const char *from_path; /**< readable path of the sender's instance */
+    enum ringbus_kind kind;
+    unsigned flags;
+    uint64_t key; /**< valid with RINGBUS_MESSAGE_KEY */
+    const void *data;
+    size_t size;
+    unsigned part_count; /**< 1 for messages that were not sent in parts */
+    const struct ringbus_part *parts;
+    struct ringbus_reply_to reply_to;
+};
+
+/** Why a link ended or a registration was refused. */
+enum ringbus_reason {
+    RINGBUS_REASON_NONE = 0,
+    RINGBUS_REASON_LEFT = 1,         /**< the peer closed in order */
+    RINGBUS_REASON_CRASHED = 2,      /**< the kernel reported its death */
+    RINGBUS_REASON_SILENT = 3,       /**< no PONG, or nothing within dead-after */
+    RINGBUS_REASON_BAD_PEER = 4,     /**< it broke the protocol */
+    RINGBUS_REASON_REFUSED = 5,      /**< it did not accept the link */
+    RINGBUS_REASON_DENIED = 6,       /**< rights were taken away */
+    RINGBUS_REASON_REPLACED = 7,     /**< a new life of the instance took over */
+    RINGBUS_REASON_GIVEN_UP = 8,     /**< the peer had given us up while we did not run */
+    RINGBUS_REASON_UNTARGETED = 9,   /**< ringbus_untarget() */
+    RINGBUS_REASON_NO_RESOURCES = 10 /**< memory or descriptors were short on one side */
+};
+
+enum ringbus_event_type {
+    RINGBUS_EVENT_READY = 1,       /**< a link is usable; addr and path say to whom */
+    RINGBUS_EVENT_DOWN = 2,        /**< a link ended; reason says why */
+    RINGBUS_EVENT_UNDELIVERED = 3, /**< message was not consumed by its dead receiver (addr) */
+    RINGBUS_EVENT_ADDED = 4,       /**< an instance joined a target or watched prefix */
+    RINGBUS_EVENT_UPDATED = 5,     /**< its state or weight changed */
+    RINGBUS_EVENT_REMOVED = 6,     /**< it left */
+    RINGBUS_EVENT_RESYNC = 7,      /**< events were lost: read ringbus_instances() again */
+    RINGBUS_EVENT_DAEMON_LOST = 8, /**< links go on; nothing new can be introduced */
+    RINGBUS_EVENT_DAEMON_BACK = 9, /**< registered again with the same incarnation */
+    RINGBUS_EVENT_LINK_FAILED = 10 /**< an instance could not be linked; reason, error; retried */
+};
+
+/** An event: lent for the time of the callback. */
+struct ringbus_event {
+    enum ringbus_event_type type;
+    enum ringbus_reason reason;
+    int error;                             /**< enum ringbus_error where one applies, else 0 */
+    struct ringbus_addr addr;              /**< whom it is about; all zero when nobody */
+    const char *path;                      /**< readable path of addr, "" when none */
+    int maybe_seen;                        /**< UNDELIVERED: its handler may have run */
+    const struct ringbus_message *message; /**< UNDELIVERED only, else NULL */
+};
+
+/** How a request ended. */
+enum ringbus_outcome {
+    RINGBUS_REPLIED = 0,  /**< message holds the reply */
+    RINGBUS_FAILED = 1,   /**< the handler reported an error; error and message hold it */
+    RINGBUS_UNKNOWN = 2,  /**< sent; whether it was handled is unknown (timeout, death) */
+    RINGBUS_NOT_SENT = 3, /**< certainly not handled */
+};
+
+/** Result of a request: lent for the time of the callback. */
+struct ringbus_result {
+    enum ringbus_outcome outcome;
+    int error; /**< 0 with RINGBUS_REPLIED; TIMEOUT, PEER_GONE, HANDLER_FAILED ... otherwise */
+    const struct ringbus_message *message; /**< the reply, or NULL */
+    struct ringbus_addr peer;              /**< who was asked */
+    uint64_t elapsed_ns;
+};
+
+typedef void (*ringbus_message_fn)(struct ringbus *bus,
+                                   const struct ringbus_message *message,
+                                   void *user);
+typedef void (*ringbus_event_fn)(struct ringbus *bus,
+                                 const struct ringbus_event *event,
+                                 void *user);
+typedef void (*ringbus_reply_fn)(struct ringbus *bus,
+                                 const struct ringbus_result *result,
+                                 void *context);
+
+/* ---- life of a handle ------------------------------------------------------------------ */
+
+/** Chunk sizes of a pool, ascending; a zero count ends the list. */
+struct ringbus_pool_class {
+    uint32_t chunk_bytes; /**< 64 to 2^30, rounded up to a multiple of 64 */
+    uint32_t count;       /**< 1 to 65536 */
+};
+#define RINGBUS_POOL_CLASSES_MAX 8
+
+enum ringbus_mode {
+    RINGBUS_MODE_SLEEP = 0, /**< default: ringbus_wait() spins briefly, then sleeps */
+    RINGBUS_MODE_BUSY = 1,  /**< never sleeps: the caller polls; senders never ring */
+};
+
+/** Options of ringbus_open(). Start from RINGBUS_OPTIONS_INIT; a zero field means its default. */
+struct ringbus_options {
+    size_t struct_size; /**< set by RINGBUS_OPTIONS_INIT */
+    const char *socket; /**< daemon's socket; default $RINGBUS_SOCKET, then the standard places */
+    const char *path;   /**< 7 elements; NULL: an anonymous client that nobody can look up */
+    uint32_t weight;    /**< share of dispatch, 1 to 1000, default 100; RINGBUS_WEIGHT_NONE: 0 */
+    const char *set;    /**< "name.area.group" or NULL */
+    const char *idc;    /**< location, "group" or "group/zone", or NULL */
+    const char *tags;   /**< "tag,tag" or NULL */
+    const char *token;  /**< for buses that ask for one */
+    enum ringbus_mode mode;
+    uint32_t
+        lane_bytes; /**< ring towards each peer, power of two, 4 KiB to 64 MiB, default 64 KiB */
+    uint32_t
+        inline_max; /**< payloads up to this many bytes travel in the ring, default lane/8, at most 8 KiB by default */
+    uint32_t
+        refs_per_link; /**< payloads by reference under way on a link, 16 to 65536, default 256 */
+    struct ringbus_pool_class
+        pool[RINGBUS_POOL_CLASSES_MAX]; /**< default 16 KiB x 16, 128 KiB x 4, 1 MiB x 2 */
+    uint32_t
+        ping_interval_ms; /**< to peers that this endpoint asked for, 10 to 60000, default 1000 */
+    uint32_t ping_misses; /**< 1 to 100, default 3 */
+    uint32_t connect_timeout_ms; /**< for ringbus_open() to reach the daemon, default 5000 */
+    uint32_t spin_us;            /**< longest spin of ringbus_wait() before it sleeps, default 50 */
+    ringbus_message_fn
+        on_message; /**< NULL: messages are counted and dropped with an error to requesters */
+    ringbus_event_fn on_event; /**< NULL: events are not reported */
+    void *user;                /**< passed to both */
+};
+#define RINGBUS_WEIGHT_NONE UINT32_MAX
+#define RINGBUS_OPTIONS_INIT                                                                       \
+    {                                                                                              \
+        .struct_size = sizeof(struct ringbus_options)                                              \
+    }
+
+/** The same as a value, for C++ and for assignment. */
+static inline struct ringbus_options ringbus_options_default(void)
+{
+    struct ringbus_options options;
+    memset(&options, 0, sizeof options);
+    options.struct_size = sizeof options;
+    return options;
+}
+
+/**
+ * Connects to the daemon, reserves memory, registers the endpoint.
+ *
+ * Talks to the daemon; waits at most connect_timeout_ms. All memory that sends will
+ * need is reserved here, where failing is an error.
+ *
+ * @param options  copied, strings included; NULL: all defaults, an anonymous client
+ * @param out      written on success only; to be closed by ringbus_close()
+ * @retval 0
+ * @retval RINGBUS_E_NO_DAEMON, RINGBUS_E_TIMEOUT  nobody listens or answers; retry later
+ * @retval RINGBUS_E_IN_USE, RINGBUS_E_CLASH, RINGBUS_E_DENIED, RINGBUS_E_QUOTA, RINGBUS_E_VERSION
+ *         refused by the daemon; ringbus_errmsg(NULL) has its sentence
+ * @retval RINGBUS_E_NO_MEMORY, RINGBUS_E_NO_FDS, RINGBUS_E_SYSTEM
+ * @retval RINGBUS_E_ARGUMENT, RINGBUS_E_PATH
+ */
+RINGBUS_API RINGBUS_MUST_CHECK int ringbus_open(const struct ringbus_options *options,
+                                                struct ringbus **out);
+
+/**
+ * Leaves the bus and frees the handle.
+ *
+ * With @p drain_ms > 0 the endpoint first leaves discovery, tells its peers, goes on
+ * dispatching what they had sent, and waits until they have consumed what it sent,
+ * at most that long. Requests that still wait end with RINGBUS_UNKNOWN.
+ *
+ * @param bus  NULL is accepted
+ * @retval 0                everything was delivered and consumed
+ * @retval RINGBUS_E_TIMEOUT some was not; the handle is freed all the same
+ * @retval RINGBUS_E_BUSY   called inside a callback: nothing was done
+ * @retval RINGBUS_E_WRONG_PROCESS the child's copy is freed, the parent's endpoint untouched
+ */
+RINGBUS_API int ringbus_close(struct ringbus *bus, uint32_t drain_ms);
+
+/** The endpoint's own address, with its incarnation. */
+RINGBUS_API int ringbus_self(const struct ringbus *bus, struct ringbus_addr *out);
+/** The endpoint's own path; valid as long as the handle. NULL for a wrong handle. */
+RINGBUS_API const char *ringbus_self_path(const struct ringbus *bus);
+/** Makes the calling thread the owner of a handle that was handed over. */
+RINGBUS_API int ringbus_adopt(struct ringbus *bus);
+/** What the application keeps beside the handle. */
+RINGBUS_API void *ringbus_user(const struct ringbus *bus);
+
+/* ---- the loop -------------------------------------------------------------------------- */
+
+/**
+ * Dispatches what has arrived: messages, events, replies, timeouts. Never waits.
+ *
+ * @param max  messages at most, 1 to 1000000
+ * @return messages handled (0: nothing was there), or an error
+ * Cost: no system call in busy mode; else one now and then for the control socket.
+ */
+RINGBUS_API int ringbus_poll(struct ringbus *bus, int max);
+
+/**
+ * Waits until ringbus_poll() has something to do, a full lane that refused a send has
+ * room again, or ringbus_wake() was called.
+ *
+ * @param timeout_ms  0 looks only, < 0 without limit
+ * @retval 1 something may be there
+ * @retval 0 the time is over
+ */
+RINGBUS_API int ringbus_wait(struct ringbus *bus, int timeout_ms);
+
+/** Ends a ringbus_wait(), now or the next one. Any thread; async-signal-safe; one system call. */
+RINGBUS_API int ringbus_wake(struct ringbus *bus);
+
+/**
+ * Descriptor for an event loop of the application's own: readable (level-triggered)
+ * when ringbus_poll() should be called. Stays the handle's. After it was asked for,
+ * each ringbus_poll() that finds nothing prepares for sleep by itself; call poll once
+ * before the first wait.
+ */
+RINGBUS_API int ringbus_fd(struct ringbus *bus);
+
+/* ---- targets and discovery ------------------------------------------------------------- */
+
+/** Options of ringbus_target(). Zero fields mean defaults. */
+struct ringbus_target_options {
+    size_t struct_size;
+    uint32_t ping_interval_ms; /**< default: the handle's */
+    uint32_t ping_misses;      /**< default: the handle's */
+};
+
+/**
+ * Declares interest in a cluster: its instances, present and future, are linked and kept.
+ *
+ * Returns at once; RINGBUS_EVENT_READY comes for each link. A cluster without instances,
+ * or not known yet, is waited for.
+ *
+ * @param path  6 elements: every instance; 7: that one only
+ * @param out   the cluster (RINGBUS_ANY) or the instance; may be NULL
+ * @retval 0; RINGBUS_E_PATH; RINGBUS_E_NO_MEMORY
+ */
+RINGBUS_API int ringbus_target(struct ringbus *bus,
+                               const char *path,
+                               const struct ringbus_target_options *options,
+                               struct ringbus_addr *out);
+/** Ends the interest; links that the peer did not ask for are closed. */
+RINGBUS_API int ringbus_untarget(struct ringbus *bus, const char *path);
+
+/** State of an instance in the directory. */
+enum ringbus_instance_state {
+    RINGBUS_INSTANCE_STARTING = 0,
+    RINGBUS_INSTANCE_READY = 1,
+    RINGBUS_INSTANCE_BUSY = 2,
+    RINGBUS_INSTANCE_DRAINING = 3,
+};
+
+struct ringbus_instance {
+    struct ringbus_addr addr;
+    char path[RINGBUS_PATH_MAX + 1];
+    enum ringbus_instance_state state;
+    uint32_t weight;
+    int linked; /**< 1: its link with this endpoint is READY */
+};
+
+/**
+ * Instances of a cluster, from the directory in shared memory. No system call, works while
+ * the daemon is down.
+ *
+ * @param path  6 elements
+ * @param out   room for @p max entries; may be NULL when @p max is 0
+ * @return number of instances there are (may be more than @p max), or
+ * @retval RINGBUS_E_NO_SERVICE the cluster was never seen
+ */
+RINGBUS_API int
+ringbus_instances(struct ringbus *bus, const char *path, struct ringbus_instance *out, size_t max);
+
+/**
+ * Reports ADDED, UPDATED and REMOVED for every instance below a prefix, starting with an
+ * ADDED for each present one.
+ * @param prefix  "/" or 1 to 7 elements
+ */
+RINGBUS_API int ringbus_watch(struct ringbus *bus, const char *prefix);
+RINGBUS_API int ringbus_unwatch(struct ringbus *bus, const char *prefix);
+
+/* ---- sending --------------------------------------------------------------------------- */
+
+/**
+ * Sends one message by copying it. Never waits.
+ *
+ * Order per receiver is kept over all kinds and sizes. Payloads over the inline limit are
+ * copied into a chunk of the pool and travel by reference.
+ *
+ * @param to     instance > 0: that one; RINGBUS_ANY: one of the READY instances, by the key
+ *               with RINGBUS_KEY (consistent hash), else in turn; RINGBUS_ALL: every READY
+ *               instance but the sender itself
+ * @param data   borrowed for the call; NULL when @p size is 0
+ * @param size   0 to ringbus_size_max()
+ * @param flags  RINGBUS_KEY, RINGBUS_MORE, RINGBUS_IDEMPOTENT
+ * @return number of receivers that have it (for RINGBUS_ALL also 0), or
+ * @retval RINGBUS_E_FULL       nothing was sent; wait, dispatch, retry
+ * @retval RINGBUS_E_NO_CHUNK   nothing was sent; wait for returns, or open with a larger pool
+ * @retval RINGBUS_E_NOT_READY, RINGBUS_E_NO_INSTANCE, RINGBUS_E_NO_SERVICE, RINGBUS_E_PEER_GONE,
+ *         RINGBUS_E_NOT_TARGET  nobody could take it
+ * @retval RINGBUS_E_TOO_BIG    over ringbus_size_max()
+ * With RINGBUS_ALL, receivers whose lane is full are skipped and counted ("full").
+ */
+RINGBUS_API int ringbus_send(struct ringbus *bus,
+                             const struct ringbus_addr *to,
+                             uint64_t key,
+                             const void *data,
+                             size_t size,
+                             unsigned flags);
+
+/** As ringbus_send(), in up to RINGBUS_PARTS_MAX parts; the receiver sees the same parts. */
+RINGBUS_API int ringbus_sendv(struct ringbus *bus,
+                              const struct ringbus_addr *to,
+                              uint64_t key,
+                              const struct ringbus_part *parts,
+                              unsigned part_count,
+                              unsigned flags);
+
+/** Largest payload that this handle can send, in bytes. */
+RINGBUS_API size_t ringbus_size_max(const struct ringbus *bus);
+
+/** Room for a message that is built in place. */
+struct ringbus_claim {
+    void *data;  /**< lent until commit or abort; 16-byte aligned; content undefined */
+    size_t size; /**< as asked for */
+    uint64_t opaque[6];
+};
+
+/**
+ * Reserves room in the receiver's lane (or a chunk, for large sizes) to build a message in.
+ *
+ * One claim per link at a time; until it ends, sends to the same instance return
+ * RINGBUS_E_BUSY. @p to must name one instance or RINGBUS_ANY.
+ */
+RINGBUS_API int ringbus_claim(struct ringbus *bus,
+                              const struct ringbus_addr *to,
+                              uint64_t key,
+                              size_t size,
+                              unsigned flags,
+                              struct ringbus_claim *out);
+/** Sends the first @p size bytes of the claim. @retval 1; RINGBUS_E_PEER_GONE; RINGBUS_E_CLOSED; RINGBUS_E_ARGUMENT (still open) */
+RINGBUS_API int ringbus_commit(struct ringbus *bus, struct ringbus_claim *claim, size_t size);
+/** Gives the room back; nothing is sent. */
+RINGBUS_API int ringbus_abort(struct ringbus *bus, struct ringbus_claim *claim);
+
+/** A chunk of the own pool, to be sent by reference any number of times. */
+struct ringbus_loan {
+    void *data;  /**< 64-byte aligned; content undefined; not to be written after the first send */
+    size_t size; /**< bytes asked for */
+    uint64_t opaque[2];
+};
+/** Takes a chunk. @retval 0; RINGBUS_E_NO_CHUNK; RINGBUS_E_TOO_BIG */
+RINGBUS_API int ringbus_loan(struct ringbus *bus, size_t size, struct ringbus_loan *out);
+/** Sends the first @p size bytes of a loan without copying; the loan stays the caller's. Returns as ringbus_send(). */
+RINGBUS_API int ringbus_send_loan(struct ringbus *bus,
+                                  const struct ringbus_addr *to,
+                                  uint64_t key,
+                                  const struct ringbus_loan *loan,
+                                  size_t size,
+                                  unsigned flags);
+/** Ends the loan; the chunk is free when the last receiver has let go of it. */
+RINGBUS_API int ringbus_loan_return(struct ringbus *bus, struct ringbus_loan *loan);
+
+/* ---- requests -------------------------------------------------------------------------- */
+
+/**
+ * Sends a request; @p on_reply is called exactly once, from ringbus_poll(), unless this
+ * call itself fails.
+ *
+ * @param to          as in ringbus_send(), not RINGBUS_ALL
+ * @param timeout_ms  1 to 3600000
+ * @param on_reply    not NULL
+ * @retval 1 sent; otherwise the errors of ringbus_send()
+ */
+RINGBUS_API int ringbus_request(struct ringbus *bus,
+                                const struct ringbus_addr *to,
+                                uint64_t key,
+                                const void *data,
+                                size_t size,
+                                unsigned flags,
+                                uint32_t timeout_ms,
+                                ringbus_reply_fn on_reply,
+                                void *context);
+
+/**
+ * Answers a request, inside its callback or later with a copy of its reply_to.
+ * @retval 1; RINGBUS_E_NOT_REQUEST; RINGBUS_E_PEER_GONE; RINGBUS_E_FULL; RINGBUS_E_NO_CHUNK; RINGBUS_E_TOO_BIG
+ */
+RINGBUS_API int ringbus_reply(struct ringbus *bus,
+                              const struct ringbus_reply_to *to,
+                              const void *data,
+                              size_t size,
+                              unsigned flags);
+/** Answers with a failure: the requester's outcome is RINGBUS_FAILED. @p text may be NULL. */
+RINGBUS_API int
+ringbus_reply_error(struct ringbus *bus, const struct ringbus_reply_to *to, const char *text);
+
+/* ---- keeping what was received --------------------------------------------------------- */
+
+/** A message that outlives its callback. */
+struct ringbus_kept {
+    const void *data;
+    size_t size;
+    struct ringbus_addr from;
+    uint64_t key;
+    uint64_t opaque[4];
+};
+/**
+ * Keeps the payload of a message. Referenced payloads are not copied: their chunk stays with
+ * this endpoint, and counts against what the sender may have under way, until
+ * ringbus_release(); inline ones are copied. Survives the sender's death.
+ * @retval 0; RINGBUS_E_NO_MEMORY
+ */
+RINGBUS_API int
+ringbus_keep(struct ringbus *bus, const struct ringbus_message *message, struct ringbus_kept **out);
+/** Ends it; @p kept is freed. NULL is accepted. */
+RINGBUS_API int ringbus_release(struct ringbus *bus, struct ringbus_kept *kept);
+
+/* ---- figures --------------------------------------------------------------------------- */
+
+/* X(name, text): counters since open. */
+#define RINGBUS_STATS(X)                                                                           \
+    X(sent, "messages accepted by send, request or reply")                                         \
+    X(sent_bytes, "payload bytes of those")                                                        \
+    X(received, "messages handed to the application")                                              \
+    X(received_bytes, "payload bytes of those")                                                    \
+    X(full, "sends refused because the lane was full")                                             \
+    X(no_chunk, "sends refused because the pool had no chunk")                                     \
+    X(no_peer, "sends refused because nobody could take them")                                     \
+    X(too_big, "sends refused because of their size")                                              \
+    X(requests, "requests sent")                                                                   \
+    X(replies, "replies received in time")                                                         \
+    X(timeouts, "requests that ended without a reply in time")                                     \
+    X(late_replies, "replies dropped because nobody waited for them")                              \
+    X(undelivered, "messages given back because their receiver died")                              \
+    X(bells_rung, "wake-ups sent to sleeping receivers, one system call each")                     \
+    X(sleeps, "times this endpoint went to sleep")                                                 \
+    X(polls, "calls of poll, updated when idle")                                                   \
+    X(links_opened, "links that became READY")                                                     \
+    X(links_closed, "links that ended")                                                            \
+    X(bad_peer, "links closed because the peer broke the rules")                                   \
+    X(daemon_lost, "times the connection to the daemon was lost")                                  \
+    X(pings_missed, "PINGs that were not answered in their interval")
+
+struct ringbus_stats {
+    size_t struct_size; /**< set by the caller: sizeof(struct ringbus_stats) */
+    uint64_t links;     /**< READY now */
+    uint64_t pool_used; /**< chunks out now */
+#define RINGBUS_STATS_FIELD(name, text) uint64_t name;
+    RINGBUS_STATS(RINGBUS_STATS_FIELD)
+#undef RINGBUS_STATS_FIELD
+};
+/** Copies the figures; no system call. */
+RINGBUS_API int ringbus_stats(const struct ringbus *bus, struct ringbus_stats *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

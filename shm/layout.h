@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_SHM_LAYOUT_H
+#define RINGBUS_SHM_LAYOUT_H
+/*
+ * shm/layout.h - every structure that lies in memory shared by two processes,
+ * except the directory's (bus/directory.h). Fixed-width types only; the writer
+ * is named at each field; offsets are asserted. A change here bumps
+ * RBI_LAYOUT_VERSION, and the fingerprint changes by itself.
+ *
+ * Every segment has one owner, the only process that can write it; the kernel
+ * enforces that by seals (shm/segment.h). To everyone else its content is
+ * untrusted: load once, check, use the checked copy.
+ */
+#include "shm/atomic.h"
+#include "shm/base.h"
+
+#define RBI_SEGMENT_MAGIC  UINT64_C(0x3130537542676e52) /* "RngBuS01" in memory */
+#define RBI_LAYOUT_VERSION 1U
+
+/** What a segment holds. */
+enum rbi_segment_kind {
+    RBI_SEGMENT_PAGE = 1,      /**< endpoint page */
+    RBI_SEGMENT_SIDE = 2,      /**< one end of a link */
+    RBI_SEGMENT_POOL = 3,      /**< chunks of one sender */
+    RBI_SEGMENT_DIRECTORY = 4, /**< service table of the daemon */
+};
+
+/** First 64 bytes of every segment. Owner: writes it once, before the descriptor leaves. */
+struct rbi_segment_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t kind;
+    uint64_t fingerprint;
+    uint64_t size_bytes;
+    uint64_t reserved[4];
+};
+_Static_assert(sizeof(struct rbi_segment_header) == 64, "layout");
+
+/* ---- side: one per link and end ------------------------------------------------------- */
+
+#define RBI_LANE_CAPACITY_MIN (UINT64_C(4) << 10)
+#define RBI_LANE_CAPACITY_MAX (UINT64_C(64) << 20)
+#define RBI_RETURNS_MIN       16U
+#define RBI_RETURNS_MAX       65536U
+
+/**
+ * Head of a side. The lane itself follows at lane_offset, page aligned, and is
+ * mapped twice in a row. Fields that change have 128 bytes each, so that the
+ * neighbour-line prefetcher does not couple them.
+ */
+struct rbi_side {
+    struct rbi_segment_header segment; /* owner, once */
+    uint64_t lane_offset;              /* owner, once; multiple of RBI_PAGE */
+    uint64_t lane_capacity;            /* owner, once; power of two */
+    uint64_t returns_offset;           /* owner, once; multiple of 64 */
+    uint64_t returns_capacity;         /* owner, once; entries, power of two */
+    uint64_t reserved0[4];
+    /* Owner as receiver: position up to which it has consumed the peer's lane. */
+    rbi_au64 read_pos;
+    uint64_t reserved1[15];
+    /* Owner as receiver: number of entries that it has put into its return ring. */
+    rbi_au64 returns_pos;
+    uint64_t reserved2[15];
+    /* Owner as sender: 0, or 1 + the read_pos that it waits for (positions are multiples of 64). */
+    rbi_au64 want_pos;
+    uint64_t reserved3[15];
+    /* Owner as sender: a lazily updated copy of what it has written, for tools; nobody relies on it. */
+    rbi_au64 written_hint;
+    uint64_t reserved4[15];
+};
+_Static_assert(offsetof(struct rbi_side, lane_offset) == 64, "layout");
+_Static_assert(offsetof(struct rbi_side, read_pos) == 128, "layout");
+_Static_assert(offsetof(struct rbi_side, returns_pos) == 256, "layout");
+_Static_assert(offsetof(struct rbi_side, want_pos) == 384, "layout");
+_Static_assert(offsetof(struct rbi_side, written_hint) == 512, "layout");
+_Static_assert(sizeof(struct rbi_side) == 640, "layout");
+
+/* ---- endpoint page: one per endpoint --------------------------------------------------- */
+
+/** State of an endpoint, in its own page; the daemon's directory says what it is to others. */
+enum rbi_endpoint_state {
+    RBI_ENDPOINT_STARTING = 0,
+    RBI_ENDPOINT_READY = 1,
+    RBI_ENDPOINT_BUSY = 2,
+    RBI_ENDPOINT_DRAINING = 3,
+    RBI_ENDPOINT_CLOSED = 4,
+};
+
+#define RBI_PAGE_BUSY_POLL UINT64_C(1) /* flags: this endpoint never sleeps, do not look */
+
+/** Counters of an endpoint, in the order of its page. Written by the endpoint only. */
+#define RBI_COUNTERS(X)                                                                            \
+    X(sent, "messages accepted by send, request or reply")                                         \
+    X(sent_bytes, "payload bytes of those")                                                        \
+    X(received, "messages handed to the application")                                              \
+    X(received_bytes, "payload bytes of those")                                                    \
+    X(full, "sends refused because the lane was full")                                             \
+    X(no_chunk, "sends refused because the pool had no chunk")                                     \
+    X(no_peer, "sends refused because nobody could take them")                                     \
+    X(too_big, "sends refused because of their size")                                              \
+    X(requests, "requests sent")                                                                   \
+    X(replies, "replies received in time")                                                         \
+    X(timeouts, "requests that ended without a reply in time")                                     \
+    X(late_replies, "replies dropped because nobody waited for them")                              \
+    X(undelivered, "messages given back because their receiver died")                              \
+    X(bells_rung, "wake-ups sent to sleeping receivers (one system call each)")                    \
+    X(sleeps, "times this endpoint went to sleep")                                                 \
+    X(polls, "calls of poll, coarse (updated when idle)")                                          \
+    X(links_opened, "links that became READY")                                                     \
+    X(links_closed, "links that ended")                                                            \
+    X(bad_peer, "links closed because the peer broke the rules")                                   \
+    X(daemon_lost, "times the connection to the daemon was lost")                                  \
+    X(pings_missed, "PINGs that were not answered in their interval")
+
+enum rbi_counter {
+#define RBI_COUNTER_ENUM(name, text) RBI_COUNTER_##name,
+    RBI_COUNTERS(RBI_COUNTER_ENUM)
+#undef RBI_COUNTER_ENUM
+        RBI_COUNTER_COUNT
+};
+
+#define RBI_COUNTERS_MAX 128U
+_Static_assert(RBI_COUNTER_COUNT <= RBI_COUNTERS_MAX, "layout");
+
+/** Endpoint page: exactly one page of memory. */
+struct rbi_page {
+    struct rbi_segment_header segment; /* owner, once */
+    uint64_t flags;                    /* owner, once: RBI_PAGE_* */
+    uint64_t reserved0[7];
+    /* Owner: odd while it sleeps; grows by one at each change. */
+    rbi_au64 sleep_epoch;
+    uint64_t reserved1[15];
+    /* Owner, each change: identity after registration, state, load. */
+    rbi_au64 cluster;
+    rbi_au64 instance;    /* int32_t, widened without sign */
+    rbi_au64 incarnation; /* uint32_t, 0 before registration */
+    rbi_au64 state;       /* enum rbi_endpoint_state */
+    rbi_au64 load_depth;  /* messages waiting in its lanes, estimate */
+    rbi_au64 load_ewma_ns;
+    rbi_au64 poll_tick_ms; /* CLOCK_MONOTONIC of its last poll, coarse */
+    uint64_t reserved2[9];
+    rbi_au64 counters[RBI_COUNTERS_MAX];
+    uint64_t reserved3[336];
+};
+_Static_assert(offsetof(struct rbi_page, sleep_epoch) == 128, "layout");
+_Static_assert(offsetof(struct rbi_page, cluster) == 256, "layout");
+_Static_assert(offsetof(struct rbi_page, counters) == 384, "layout");
+_Static_assert(sizeof(struct rbi_page) == RBI_PAGE, "layout: exactly one page");
+
+/* ---- pool: one per endpoint ------------------------------------------------------------ */
+
+#define RBI_POOL_CLASSES_MAX 8U
+#define RBI_POOL_CHUNK_MIN   64U
+#define RBI_POOL_CHUNK_MAX   (UINT64_C(1) << 30)
+#define RBI_POOL_CHUNKS_MAX  65536U
+
+struct rbi_pool_class {
+    uint64_t chunk_bytes; /* multiple of 64 */
+    uint64_t count;
+    uint64_t offset; /* of the class's first chunk in the segment; multiple of RBI_PAGE */
+};
+
+/** Head of a pool segment; the chunks follow, class by class. Receivers need only its size. */
+struct rbi_pool_head {
+    struct rbi_segment_header segment; /* owner, once */
+    uint64_t class_count;              /* owner, once */
+    uint64_t reserved0[7];
+    struct rbi_pool_class classes[RBI_POOL_CLASSES_MAX]; /* owner, once; ascending chunk_bytes */
+};
+_Static_assert(sizeof(struct rbi_pool_head) == 320, "layout");
+
+/**
+ * Identifies this build's idea of all layouts above: a hash over sizes, offsets
+ * and RBI_LAYOUT_VERSION. Peers with another value are refused before mapping.
+ */
+uint64_t rbi_layout_fingerprint(void);
+
+#endif

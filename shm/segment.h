@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_SHM_SEGMENT_H
+#define RINGBUS_SHM_SEGMENT_H
+/*
+ * shm/segment.h - a piece of shared memory with one writer.
+ *
+ * The owner creates an anonymous memfd, reserves its pages, maps it writable and
+ * seals it (SHRINK | GROW | FUTURE_WRITE | SEAL) before the descriptor can leave:
+ * from then on nobody, the owner's own descendants included, can map it
+ * writable, write() to it, punch holes or resize it. A receiver adopts a
+ * descriptor only after checking that all of this holds, so that reading can
+ * never raise SIGBUS.
+ *
+ * Threads: a segment belongs to one thread at a time. All calls here are cold:
+ * several system calls each.
+ */
+#include "shm/base.h"
+#include "shm/layout.h"
+
+/** A mapped segment. Zero-initialise with RBI_SEGMENT_NULL; deinit accepts that. */
+struct rbi_segment {
+    int fd;          /* owned; -1 when closed or handed over */
+    void *base;      /* start of the mapping, or NULL */
+    uint64_t size;   /* of the segment, bytes */
+    uint64_t mapped; /* of the mapping: size, plus the second copy of the mirrored tail */
+};
+
+#define RBI_SEGMENT_NULL                                                                           \
+    {                                                                                              \
+        .fd = -1                                                                                   \
+    }
+
+/**
+ * Creates, reserves, maps and seals a segment. Its header is written; the rest is zero.
+ *
+ * @param out         written on success only; the caller owns it
+ * @param name        shown in /proc/PID/maps as memfd:NAME; copied
+ * @param kind        what it holds
+ * @param size        bytes, multiple of RBI_PAGE, at most 4 GiB
+ * @param mirror_from 0, or the page-aligned offset from which the rest is mapped a
+ *                    second time right behind the end
+ * @retval 0        done
+ * @retval -ENOMEM  not enough memory in the machine or its control group; nothing was touched
+ * @retval -errno   what memfd_create, fallocate, mmap or fcntl refused
+ */
+RBI_MUST_CHECK int rbi_segment_create(struct rbi_segment *out,
+                                      const char *name,
+                                      enum rbi_segment_kind kind,
+                                      uint64_t size,
+                                      uint64_t mirror_from);
+
+/**
+ * Checks a received descriptor and maps it read-only. Untrusted input.
+ *
+ * Verified before mapping: a memfd with all four seals and the exact size; after
+ * it: magic, kind, version, fingerprint and size in the header. The contents
+ * beyond the header are for the caller to check.
+ *
+ * @param out         written on success only
+ * @param fd          borrowed: the caller still owns it
+ * @param kind        what it must hold
+ * @param size_min    bytes
+ * @param size_max    bytes
+ * @retval 0           mapped
+ * @retval -EBADF      not a memfd or without the seals
+ * @retval -EFBIG      size out of the given bounds
+ * @retval -EPROTO     another layout, kind or size than it says
+ * @retval -errno      what the kernel refused
+ */
+RBI_MUST_CHECK int rbi_segment_adopt(struct rbi_segment *out,
+                                     int fd,
+                                     enum rbi_segment_kind kind,
+                                     uint64_t size_min,
+                                     uint64_t size_max);
+
+/**
+ * Maps the tail of an adopted segment a second time behind its end. The address may change.
+ *
+ * @param segment      adopted, not yet mirrored
+ * @param fd           the descriptor that it was adopted from; borrowed
+ * @param mirror_from  page-aligned offset below the size; already checked
+ */
+RBI_MUST_CHECK int rbi_segment_mirror(struct rbi_segment *segment, int fd, uint64_t mirror_from);
+
+/** Maps pages now, so that the first lap is as fast as the tenth. Failure is harmless. */
+void rbi_segment_prefault(const struct rbi_segment *segment, bool writable);
+
+/** Closes the descriptor, keeps the mapping. */
+void rbi_segment_close_fd(struct rbi_segment *segment);
+
+/** Unmaps and closes. Accepts RBI_SEGMENT_NULL and half-built ones. */
+void rbi_segment_deinit(struct rbi_segment *segment);
+
+/**
+ * Memory that this process may still take, in bytes: the smallest of what the
+ * machine has and what each control group above the process leaves. UINT64_MAX
+ * when unknown.
+ */
+uint64_t rbi_memory_available(void);
+
+#endif
