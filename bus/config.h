@@ -30,38 +30,38 @@ struct rbi_config {
         uint32_t socket_mode;                   /* daemon.socket_mode "0666"; octal text; restart */
         enum rbi_log_level log_level;           /* daemon.log_level */
         enum rbi_config_loop loop;              /* daemon.loop; restart */
-        uint32_t handshake_timeout_ms; /* daemon.handshake_timeout, default 5s, 100ms..60s */
-        uint32_t
-            request_timeout_ms; /* daemon.request_timeout: rest of a begun frame, answer to INTRODUCE; 5s */
-        uint32_t
-            send_queue_max; /* daemon.send_queue: frames kept for a client that does not read, 16..65536, default 1024 */
+        uint32_t handshake_timeout_ms;          /* daemon.handshake_timeout, 100ms..60s */
+        /* daemon.request_timeout: rest of a begun frame, answer to INTRODUCE */
+        uint32_t request_timeout_ms;
+        /* daemon.send_queue: frames kept for a client that does not read, 16..65536 */
+        uint32_t send_queue_max;
     } daemon;
     struct {
-        uint32_t slots;          /* directory.slots: endpoints, 64..1048576, default 4096; grows */
-        uint32_t clusters;       /* directory.clusters: 16..1048576, default 1024; grows */
-        uint64_t snapshot_bytes; /* directory.snapshots: 64KiB..1GiB, default 4MiB; grows */
+        uint32_t slots;          /* directory.slots: endpoints, 64..1048576; grows */
+        uint32_t clusters;       /* directory.clusters: 16..1048576; grows */
+        uint64_t snapshot_bytes; /* directory.snapshots: 64KiB..1GiB; grows */
     } directory;
     struct {
-        uint32_t connections; /* quota.connections per uid, default 4096 */
-        uint32_t instances;   /* quota.instances per uid, default 256 */
-        uint32_t links;       /* quota.links per endpoint, default 1024 */
-        uint64_t bytes;       /* quota.bytes of shared memory per uid, default 512MiB */
-        uint32_t watches;     /* quota.watches per endpoint, default 4096 */
-        uint32_t
-            control_per_s; /* quota.control: control messages a second per endpoint, default 200, burst 2x */
-        uint32_t
-            connects_per_s; /* quota.connects: new connections a second per uid, default 50, burst 10x */
+        uint32_t connections; /* quota.connections per uid */
+        uint32_t instances;   /* quota.instances per uid */
+        uint32_t links;       /* quota.links per endpoint */
+        uint64_t bytes;       /* quota.bytes of shared memory per uid */
+        uint32_t watches;     /* quota.watches per endpoint */
+        /* quota.control: control messages a second per endpoint, burst 2x */
+        uint32_t control_per_s;
+        /* quota.connects: new connections a second per uid, burst 10x */
+        uint32_t connects_per_s;
     } quota;
     struct {
-        uint32_t interval_ms; /* liveness.interval: default 1s, 10ms..60s */
-        uint32_t misses;      /* liveness.misses: default 3, 1..100 */
+        uint32_t interval_ms; /* liveness.interval, 10ms..60s */
+        uint32_t misses;      /* liveness.misses, 1..100 */
     } liveness;
 };
 
 struct rbi_config_error {
     unsigned line;   /* 1-based; 0 = the file as a whole */
     unsigned column; /* 1-based */
-    char text[400];  /* without file:line:column */
+    char text[400];  /* without file:line:column; one line, printable bytes */
 };
 #define RBI_CONFIG_ERRORS_MAX 20U
 struct rbi_config_errors {
@@ -73,6 +73,9 @@ struct rbi_config_errors {
 void rbi_config_defaults(struct rbi_config *config);
 /**
  * Parses YAML text over the defaults. Untrusted input; time and memory are bounded by its length.
+ *
+ * A text without any key is an error, because a file that is just being written
+ * looks like that; "{}" asks for the defaults.
  * @retval 0  @p out is written
  * @retval 1  @p errors has at least one entry; @p out is untouched
  * @retval -ENOMEM

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_BUS_CONFIG_SCHEMA_H
+#define RINGBUS_BUS_CONFIG_SCHEMA_H
+/*
+ * bus/config_schema.h - the table that drives the configuration parser, and the
+ * parser over any such table (tests bring tables of their own). Internal to
+ * bus/config*.c and their tests. Pure; any thread.
+ */
+#include "bus/config.h"
+
+/** What a value looks like, and the member that it fills. */
+enum rbi_config_type {
+    RBI_CONFIG_TYPE_TEXT,     /* char[RBI_CONFIG_STRING_MAX + 1]; min, max: bytes */
+    RBI_CONFIG_TYPE_BOOL,     /* bool: true or false */
+    RBI_CONFIG_TYPE_NUMBER,   /* uint32_t: decimal, no sign, no leading zero */
+    RBI_CONFIG_TYPE_RATE,     /* uint32_t: the same, a second */
+    RBI_CONFIG_TYPE_DURATION, /* uint32_t, ms: number and ms, s, m or h */
+    RBI_CONFIG_TYPE_SIZE,     /* uint64_t, bytes: number and B, KiB, MiB or GiB */
+    RBI_CONFIG_TYPE_MODE,     /* uint32_t: four octal digits */
+    RBI_CONFIG_TYPE_CHOICE,   /* enum (uint32_t): index into choices */
+};
+
+struct rbi_config_key {
+    const char *name; /* "section.key" */
+    enum rbi_config_type type;
+    bool restart;
+    size_t offset; /* of the member */
+    uint64_t min;  /* in base units; inclusive */
+    uint64_t max;
+    const char *default_text;
+    const char *const *choices; /* CHOICE only, ends with NULL */
+    const char *text;
+};
+
+#define RBI_CONFIG_KEYS_MAX 64U
+
+struct rbi_config_schema {
+    const struct rbi_config_key *keys; /* keys of one section stand together */
+    size_t count;                      /* at most RBI_CONFIG_KEYS_MAX */
+    size_t size;                       /* bytes of the structure */
+};
+
+extern const struct rbi_config_schema rbi_config_schema;
+
+/**
+ * As rbi_config_parse(), over any table. @p out holds @p schema->size bytes.
+ * @param scratch  as large as @p out; its content is undefined after a failure
+ */
+RBI_MUST_CHECK int rbi_config_parse_with(const struct rbi_config_schema *schema,
+                                         const char *text,
+                                         size_t size,
+                                         void *out,
+                                         void *scratch,
+                                         struct rbi_config_errors *errors);
+/** As rbi_config_defaults(), over any table. */
+void rbi_config_defaults_with(const struct rbi_config_schema *schema, void *config);
+
+/* ---- values (config_value.c) ------------------------------------------------------------ */
+
+/** Room for any value or range as text. */
+#define RBI_CONFIG_VALUE_MAX (RBI_CONFIG_STRING_MAX + 16U)
+
+/** Why a value was refused. */
+struct rbi_config_fault {
+    char expected[160]; /* "a duration such as 500ms, 5s, 2m or 1h" */
+    char hint[120];     /* "the unit is missing"; empty when there is nothing to add */
+};
+
+/**
+ * Stores a value. Untrusted input, @p text need not be terminated.
+ * @retval 0  stored in the member of @p config
+ * @retval 1  @p fault says why not; @p config is untouched
+ */
+RBI_MUST_CHECK int rbi_config_value_parse(const struct rbi_config_key *key,
+                                          const char *text,
+                                          size_t length,
+                                          void *config,
+                                          struct rbi_config_fault *fault);
+/** Fills in what a key takes; no hint. */
+void rbi_config_value_describe(const struct rbi_config_key *key, struct rbi_config_fault *fault);
+/** Effective value in base units: "1000 ms", "4194304 B", "200 per second". */
+void rbi_config_value_print(const struct rbi_config_key *key,
+                            const void *config,
+                            char *buffer,
+                            size_t size);
+/** "100ms..1m"; for choices their list. */
+void rbi_config_value_range(const struct rbi_config_key *key, char *buffer, size_t size);
+const char *rbi_config_type_name(enum rbi_config_type type);
+/** "ms, s, m, h"; empty where there is none. */
+const char *rbi_config_type_unit(enum rbi_config_type type);
+
+/* ---- errors (config_error.c) ------------------------------------------------------------ */
+
+/** A place in the text, 1-based; line 0: the file as a whole. */
+struct rbi_config_place {
+    unsigned line;
+    unsigned column;
+};
+
+/** Counts an error; formats it only while there is room, so that many errors cost nothing. */
+void rbi_config_error_add(struct rbi_config_errors *errors,
+                          struct rbi_config_place place,
+                          const char *format,
+                          ...) RBI_PRINTF(3, 4);
+/** False once rbi_config_error_add() only counts: costly details are not worth finding. */
+bool rbi_config_error_wanted(const struct rbi_config_errors *errors);
+
+/** Room for rbi_config_quote(). */
+#define RBI_CONFIG_QUOTE_MAX 64U
+/** "text" in quotes, cut and with unprintable bytes replaced, for a message. @return buffer */
+const char *rbi_config_quote(const char *text, size_t length, char *buffer, size_t size);
+
+/** Edit distance of two short texts; UINT32_MAX when it cannot matter (too long, too different). */
+unsigned rbi_config_distance(const char *a, size_t a_length, const char *b, size_t b_length);
+
+/**
+ * Checks what the YAML reader does not say well or not quickly: bytes that do not belong into a
+ * text file, encodings, directives. Untrusted input.
+ * @param skip  set on success: bytes of a byte order mark to leave out
+ * @retval 0; 1 with an entry in @p errors
+ */
+RBI_MUST_CHECK int rbi_config_text_check(const char *text,
+                                         size_t size,
+                                         size_t *skip,
+                                         struct rbi_config_errors *errors);
+
+#endif
