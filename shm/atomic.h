@@ -55,14 +55,26 @@ static inline void rbi_store_rlx(rbi_au64 *p, uint64_t v)
     atomic_store_explicit(p, v, memory_order_relaxed);
 }
 
+/** One read, never repeated by the compiler: the peer may change the word between two. */
 static inline uint64_t rbi_word_get(const rbi_word *p)
 {
-    return *p;
+    return *(const volatile rbi_word *)p;
 }
 
 static inline void rbi_word_put(rbi_word *p, uint64_t v)
 {
     *p = v;
+}
+
+/** The shared word at @p offset bytes of a lane; 8-byte aligned by the caller. */
+static inline rbi_au64 *rbi_au64_at(unsigned char *base, uint64_t offset)
+{
+    return (rbi_au64 *)(void *)(base + offset);
+}
+
+static inline const rbi_au64 *rbi_au64_at_const(const unsigned char *base, uint64_t offset)
+{
+    return (const rbi_au64 *)(const void *)(base + offset);
 }
 
 #endif

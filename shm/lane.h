@@ -26,6 +26,8 @@
  *   R1 rbi_lane_commit()   stores the commit word -> A1 rbi_lane_peek()     body visible
  *   R2 rbi_lane_release()  stores read_pos        -> A2 rbi_lane_reserve()  lines reusable
  * The zero in the commit word ahead is ordered by R1 of the record before it.
+ * The loads of A1 and A2 are sequentially consistent, because they are also the
+ * second look before sleeping (B4 and B8 of shm/bell.h); that costs an acquire.
  */
 #include "shm/atomic.h"
 #include "shm/base.h"
@@ -39,15 +41,21 @@ enum rbi_lane_result {
 
 /** Bytes in front of a body. */
 #define RBI_LANE_HEADER 8U
+/* Both are smaller in tests/model alone, whose lanes are a few lines long. */
+#ifndef RBI_LANE_CONTROL_ROOM
 /** Room that data leaves free, so that control records always find some. */
 #define RBI_LANE_CONTROL_ROOM (8U * RBI_LINE)
+/** Lines whose commit words are zeroed in one go. */
+#define RBI_LANE_ZERO_RUN 16U
+#endif
 
 /** Producer's view. Private fields. */
 struct rbi_lane_tx {
     unsigned char *base; /* ours, 2 x capacity of address space */
     uint64_t mask;       /* capacity - 1 */
     uint64_t pos;        /* next record */
-    uint64_t zeroed;     /* commit words of all lines in [pos, zeroed) are zero */
+    uint64_t zeroed;     /* commit words of all lines in [max(pos, lent), zeroed) are zero */
+    uint64_t lent;       /* end of what was reserved: lines up to it may hold body bytes */
     uint64_t read_seen;  /* last checked copy of the peer's read position */
     const rbi_au64 *read_pos;
 };
@@ -133,7 +141,9 @@ static inline void rbi_lane_release_seq(struct rbi_lane_rx *rx);
 uint64_t rbi_lane_used(const struct rbi_lane_tx *tx);
 
 /**
- * Walks what a dead receiver has not released: producer side, own memory.
+ * Walks what a dead receiver has not released: producer side, own memory. A hostile
+ * receiver may have stopped in the middle of a record, so that what is found there
+ * is body bytes in disguise: bounded, but not to be believed any more than a peer.
  *
  * @param pos  position of a record, from rbi_lane_unread_first() or the last record's next
  * @retval RBI_LANE_OK @p out is set;  RBI_LANE_EMPTY no more

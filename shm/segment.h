@@ -25,6 +25,9 @@ struct rbi_segment {
     uint64_t mapped; /* of the mapping: size, plus the second copy of the mirrored tail */
 };
 
+/** Largest segment in bytes. */
+#define RBI_SEGMENT_SIZE_MAX (UINT64_C(4) << 30)
+
 #define RBI_SEGMENT_NULL                                                                           \
     {                                                                                              \
         .fd = -1                                                                                   \
@@ -36,11 +39,13 @@ struct rbi_segment {
  * @param out         written on success only; the caller owns it
  * @param name        shown in /proc/PID/maps as memfd:NAME; copied
  * @param kind        what it holds
- * @param size        bytes, multiple of RBI_PAGE, at most 4 GiB
+ * @param size        bytes, multiple of RBI_PAGE, at most RBI_SEGMENT_SIZE_MAX
  * @param mirror_from 0, or the page-aligned offset from which the rest is mapped a
  *                    second time right behind the end
  * @retval 0        done
  * @retval -ENOMEM  not enough memory in the machine or its control group; nothing was touched
+ * @retval -EFBIG   above RLIMIT_FSIZE, which counts for shared memory as well
+ * @retval -EINVAL  @p size or @p mirror_from out of range
  * @retval -errno   what memfd_create, fallocate, mmap or fcntl refused
  */
 RBI_MUST_CHECK int rbi_segment_create(struct rbi_segment *out,
@@ -52,7 +57,8 @@ RBI_MUST_CHECK int rbi_segment_create(struct rbi_segment *out,
 /**
  * Checks a received descriptor and maps it read-only. Untrusted input.
  *
- * Verified before mapping: a memfd with all four seals and the exact size; after
+ * Verified before mapping: a memfd with all four seals, a size in bounds and all its
+ * pages allocated (a hole would be filled by, and charged to, whoever reads it); after
  * it: magic, kind, version, fingerprint and size in the header. The contents
  * beyond the header are for the caller to check.
  *
@@ -62,7 +68,7 @@ RBI_MUST_CHECK int rbi_segment_create(struct rbi_segment *out,
  * @param size_min    bytes
  * @param size_max    bytes
  * @retval 0           mapped
- * @retval -EBADF      not a memfd or without the seals
+ * @retval -EBADF      not a memfd, without the seals, or with holes
  * @retval -EFBIG      size out of the given bounds
  * @retval -EPROTO     another layout, kind or size than it says
  * @retval -errno      what the kernel refused

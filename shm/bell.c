@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shm/bell.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+/** A peer that floods its own bell is drained at most this many bytes a call. */
+#define DRAIN_CALLS_MAX 4U
+#define DRAIN_BYTES     512U
+
+static int gone(int err)
+{
+    return err == EPIPE || err == ECONNRESET || err == ENOTCONN ? -EPIPE : -err;
+}
+
+int rbi_bell_pair(int ends[2])
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) != 0) {
+        return -errno;
+    }
+    ends[0] = pair[0];
+    ends[1] = pair[1];
+    return 0;
+}
+
+int rbi_bell_ring(int fd)
+{
+    static const unsigned char one = 1;
+    for (;;) {
+        /* The flags say it again, for the peer can clear O_NONBLOCK on what it handed us. */
+        if (send(fd, &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
+            return 0;
+        }
+        if (errno == EAGAIN) {
+            return 0; /* so many rings lie there that one more changes nothing */
+        }
+        if (errno != EINTR) {
+            return gone(errno);
+        }
+    }
+}
+
+int rbi_bell_drain(int fd)
+{
+    unsigned char bytes[DRAIN_BYTES];
+    for (unsigned call = 0; call < DRAIN_CALLS_MAX;) {
+        /* No room for control data: the kernel closes descriptors that the peer attached. */
+        const ssize_t n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+        if (n == 0) {
+            return -EPIPE;
+        }
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return errno == EAGAIN ? 0 : gone(errno);
+        }
+        if ((size_t)n < sizeof bytes) {
+            return 0;
+        }
+        call++;
+    }
+    return 0;
+}
+
+int rbi_bell_check(int fd)
+{
+    int domain = 0;
+    int type = 0;
+    socklen_t domain_len = sizeof domain;
+    socklen_t type_len = sizeof type;
+    struct sockaddr_un peer;
+    socklen_t peer_len = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_len) != 0 || domain != AF_UNIX ||
+        getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_len) != 0 || type != SOCK_STREAM ||
+        getpeername(fd, (struct sockaddr *)(void *)&peer, &peer_len) != 0) {
+        return -EBADF;
+    }
+    return 0;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shm/lane.h"
+
+#include <errno.h>
+
+void rbi_lane_tx_init(struct rbi_lane_tx *tx,
+                      void *base,
+                      uint64_t capacity,
+                      const rbi_au64 *peer_read_pos,
+                      uint64_t start_pos)
+{
+    RBI_ASSERT(rbi_is_pow2(capacity) && capacity > RBI_LANE_CONTROL_ROOM + 2U * RBI_LINE);
+    RBI_ASSERT(start_pos % RBI_LINE == 0);
+    tx->base = (unsigned char *)base;
+    tx->mask = capacity - 1;
+    tx->pos = start_pos;
+    tx->zeroed = start_pos + capacity;
+    tx->lent = start_pos;
+    tx->read_seen = start_pos;
+    tx->read_pos = peer_read_pos;
+}
+
+void rbi_lane_rx_init(struct rbi_lane_rx *rx,
+                      const void *base,
+                      uint64_t capacity,
+                      rbi_au64 *own_read_pos,
+                      uint64_t start_pos)
+{
+    RBI_ASSERT(rbi_is_pow2(capacity) && capacity > RBI_LANE_CONTROL_ROOM + 2U * RBI_LINE);
+    RBI_ASSERT(start_pos % RBI_LINE == 0);
+    rx->base = (const unsigned char *)base;
+    rx->mask = capacity - 1;
+    rx->pos = start_pos;
+    rx->published = start_pos;
+    rx->read_pos = own_read_pos;
+    /* Nobody looks yet: what hands the segment over orders this. */
+    rbi_store_rlx(own_read_pos, start_pos);
+}
+
+uint64_t rbi_lane_body_max(uint64_t capacity)
+{
+    return rbi_lane_body_max_of_mask(capacity - 1);
+}
+
+int rbi_lane_make_room(struct rbi_lane_tx *tx, uint64_t need)
+{
+    const uint64_t capacity = tx->mask + 1;
+    if (capacity - (tx->pos - tx->read_seen) < need) {
+        uint64_t read_pos = 0;
+        const int r = rbi_lane_read_pos(tx, &read_pos);
+        if (r != 0) {
+            return r;
+        }
+        tx->read_seen = read_pos;
+        if (capacity - (tx->pos - read_pos) < need) {
+            return RBI_LANE_FULL;
+        }
+    }
+    /* Keeps the two close enough to be compared by difference, whatever the record sizes. */
+    if ((int64_t)(tx->lent - tx->pos) < 0) {
+        tx->lent = tx->pos;
+    }
+    const uint64_t free_bytes = tx->read_seen + capacity - tx->zeroed;
+    const uint64_t want_bytes =
+        tx->pos + need + (uint64_t)RBI_LANE_ZERO_RUN * RBI_LINE - tx->zeroed;
+    const uint64_t end = tx->zeroed + rbi_min_u64(free_bytes, want_bytes);
+    /* Own words that the consumer reaches only through a later R1: no order of their own. */
+    for (uint64_t pos = tx->zeroed; pos != end; pos += RBI_LINE) {
+        rbi_store_rlx(rbi_au64_at(tx->base, pos & tx->mask), 0);
+    }
+    tx->zeroed = end;
+    return RBI_LANE_OK;
+}
+
+void rbi_lane_wipe_lent(struct rbi_lane_tx *tx, uint64_t end)
+{
+    /* Body bytes of an aborted or shortened record would pass for commit words. */
+    for (uint64_t pos = end; pos != tx->lent; pos += RBI_LINE) {
+        rbi_store_rlx(rbi_au64_at(tx->base, pos & tx->mask), 0);
+    }
+    tx->lent = end;
+}
+
+uint64_t rbi_lane_unread_first(const struct rbi_lane_tx *tx)
+{
+    uint64_t pos = tx->read_seen;
+    return rbi_lane_read_pos(tx, &pos) == 0 ? pos : tx->read_seen;
+}
+
+uint64_t rbi_lane_used(const struct rbi_lane_tx *tx)
+{
+    return tx->pos - rbi_lane_unread_first(tx);
+}
+
+int rbi_lane_unread_at(const struct rbi_lane_tx *tx, uint64_t pos, struct rbi_lane_record *out)
+{
+    const uint64_t left = tx->pos - pos;
+    if (left == 0 || left > tx->mask || pos % RBI_LINE != 0) {
+        return RBI_LANE_EMPTY;
+    }
+    const uint64_t offset = pos & tx->mask;
+    const uint64_t word = rbi_load_rlx(rbi_au64_at(tx->base, offset));
+    const uint32_t size = (uint32_t)word;
+    const uint32_t meta = (uint32_t)(word >> 32);
+    if (meta == 0 || size > rbi_lane_body_max_of_mask(tx->mask) ||
+        rbi_lane_record_bytes(size) > left) {
+        return RBI_LANE_EMPTY;
+    }
+    out->meta = meta;
+    out->size = size;
+    out->body = tx->base + offset + RBI_LANE_HEADER;
+    out->next = pos + rbi_lane_record_bytes(size);
+    return RBI_LANE_OK;
+}

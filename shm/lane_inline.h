@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_SHM_LANE_INLINE_H
+#define RINGBUS_SHM_LANE_INLINE_H
+/*
+ * shm/lane_inline.h - the hot half of shm/lane.h; include that. In the common
+ * subset of C and C++, and every access to shared words through a verb of
+ * shm/atomic.h, so that tests/model compiles this very text.
+ */
+#include "shm/lane.h"
+
+#include <errno.h>
+
+/** Bytes that a record with a body of @p size takes in the lane. */
+static inline uint64_t rbi_lane_record_bytes(uint64_t size)
+{
+    return (size + RBI_LANE_HEADER + RBI_LINE - 1) & ~(uint64_t)(RBI_LINE - 1);
+}
+
+static inline uint64_t rbi_lane_body_max_of_mask(uint64_t mask)
+{
+    return mask + 1 - RBI_LANE_CONTROL_ROOM - RBI_LINE - RBI_LANE_HEADER;
+}
+
+/**
+ * Loads the peer's read position. Untrusted.
+ * @retval 0        @p out holds a possible value
+ * @retval -EPROTO  not a line, behind the last one, or ahead of what was written
+ */
+RBI_MUST_CHECK static inline int rbi_lane_read_pos(const struct rbi_lane_tx *tx, uint64_t *out)
+{
+    /* A2: pairs with R2. B8: pairs with B7. */
+    const uint64_t pos_raw = rbi_load_seq(tx->read_pos);
+    if ((pos_raw & (RBI_LINE - 1)) != 0 || pos_raw - tx->read_seen > tx->pos - tx->read_seen) {
+        return -EPROTO;
+    }
+    *out = pos_raw;
+    return 0;
+}
+
+/**
+ * Slow half of reserve: looks how far the peer has read, zeroes the next run of commit words.
+ * @param tx    producer
+ * @param need  bytes that must be free, and their commit words zero, from tx->pos on
+ * @retval RBI_LANE_OK; RBI_LANE_FULL; -EPROTO
+ */
+RBI_MUST_CHECK int rbi_lane_make_room(struct rbi_lane_tx *tx, uint64_t need);
+
+/** Slow half of commit: lines from @p end to tx->lent hold body bytes that were not sent. */
+void rbi_lane_wipe_lent(struct rbi_lane_tx *tx, uint64_t end);
+
+RBI_MUST_CHECK static inline int
+rbi_lane_reserve(struct rbi_lane_tx *tx, uint64_t size, uint64_t room, unsigned char **body)
+{
+    if (RBI_UNLIKELY(size > rbi_lane_body_max_of_mask(tx->mask))) {
+        return -EMSGSIZE;
+    }
+    const uint64_t bytes = rbi_lane_record_bytes(size);
+    /*
+     * One line more than the record: the commit word behind it must be zero when it
+     * is published. Zeroed lines are free lines, so this is the space check as well.
+     */
+    if (RBI_UNLIKELY(tx->zeroed - tx->pos < bytes + RBI_LINE + room)) {
+        const int r = rbi_lane_make_room(tx, bytes + RBI_LINE + room);
+        if (r != RBI_LANE_OK) {
+            return r;
+        }
+    }
+    /* A body of one line touches no other commit word. */
+    if (bytes > RBI_LINE && (int64_t)(tx->pos + bytes - tx->lent) > 0) {
+        tx->lent = tx->pos + bytes;
+    }
+    *body = tx->base + (tx->pos & tx->mask) + RBI_LANE_HEADER;
+    return RBI_LANE_OK;
+}
+
+/** Steps behind the reserved record; returns the commit word to store. */
+static inline rbi_au64 *rbi_lane_finish(struct rbi_lane_tx *tx, uint64_t size)
+{
+    rbi_au64 *word = rbi_au64_at(tx->base, tx->pos & tx->mask);
+    const uint64_t end = tx->pos + rbi_lane_record_bytes(size);
+    if (RBI_UNLIKELY((int64_t)(tx->lent - end) > 0)) {
+        rbi_lane_wipe_lent(tx, end);
+    }
+    tx->pos = end;
+    return word;
+}
+
+static inline void rbi_lane_commit(struct rbi_lane_tx *tx, uint64_t size, uint32_t meta)
+{
+    rbi_au64 *word = rbi_lane_finish(tx, size);
+    /* R1: pairs with A1. */
+    rbi_store_rel(word, (uint64_t)meta << 32 | size);
+}
+
+static inline void rbi_lane_commit_seq(struct rbi_lane_tx *tx, uint64_t size, uint32_t meta)
+{
+    rbi_au64 *word = rbi_lane_finish(tx, size);
+    /* R1: pairs with A1. B1: pairs with B4. */
+    rbi_store_seq(word, (uint64_t)meta << 32 | size);
+}
+
+RBI_MUST_CHECK static inline int rbi_lane_peek(const struct rbi_lane_rx *rx,
+                                               struct rbi_lane_record *out)
+{
+    const uint64_t offset = rx->pos & rx->mask;
+    /* A1: pairs with R1. B4: pairs with B3. */
+    const uint64_t word_raw = rbi_load_seq(rbi_au64_at_const(rx->base, offset));
+    if (word_raw == 0) {
+        return RBI_LANE_EMPTY;
+    }
+    const uint32_t size = (uint32_t)word_raw;
+    const uint32_t meta = (uint32_t)(word_raw >> 32);
+    if (RBI_UNLIKELY(meta == 0 || size > rbi_lane_body_max_of_mask(rx->mask))) {
+        return -EPROTO;
+    }
+    out->meta = meta;
+    out->size = size;
+    out->body = rx->base + offset + RBI_LANE_HEADER;
+    out->next = rx->pos + rbi_lane_record_bytes(size);
+    return RBI_LANE_OK;
+}
+
+static inline void rbi_lane_advance(struct rbi_lane_rx *rx, const struct rbi_lane_record *record)
+{
+    rx->pos = record->next;
+}
+
+static inline void rbi_lane_release(struct rbi_lane_rx *rx)
+{
+    if (rx->published == rx->pos) {
+        return; /* do not take the line from the producer for nothing */
+    }
+    rx->published = rx->pos;
+    /* R2: pairs with A2. */
+    rbi_store_rel(rx->read_pos, rx->pos);
+}
+
+static inline void rbi_lane_release_seq(struct rbi_lane_rx *rx)
+{
+    rx->published = rx->pos;
+    /* R2: pairs with A2. B5: pairs with B8. Also when nothing is new: the store orders B6. */
+    rbi_store_seq(rx->read_pos, rx->pos);
+}
+
+#endif
