@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ls: one line for each endpoint. */
+#include "daemon/ctl/json.h"
+#include "daemon/ctl/rows.h"
+
+#include <inttypes.h>
+
+static void json_print(const struct rbi_wire_row_endpoint *row)
+{
+    struct rbi_ctl_json json;
+    rbi_ctl_json_begin(&json, stdout);
+    rbi_ctl_json_text(&json, "path", row->path.bytes);
+    rbi_ctl_json_hex(&json, "cluster", row->cluster);
+    rbi_ctl_json_i64(&json, "instance", row->instance);
+    rbi_ctl_json_u64(&json, "incarnation", row->incarnation);
+    rbi_ctl_json_text(&json, "state", rbi_ctl_state_name(row->state));
+    rbi_ctl_json_u64(&json, "weight", row->weight);
+    rbi_ctl_json_u64(&json, "links", row->links);
+    rbi_ctl_json_u64(&json, "pid", row->pid);
+    rbi_ctl_json_u64(&json, "uid", row->uid);
+    rbi_ctl_json_u64(&json, "age_ms", row->age_ms);
+    rbi_ctl_json_text(&json, "program", row->program.bytes);
+    rbi_ctl_json_end(&json);
+}
+
+static void text_print(const struct rbi_wire_row_endpoint *row)
+{
+    char age[16];
+    rbi_ctl_age_format(row->age_ms, age, sizeof age);
+    printf("%-48s %-8s %6" PRIu32 " %5" PRIu32 " %8" PRIu32 " %6s %s\n", row->path.bytes,
+           rbi_ctl_state_name(row->state), row->weight, row->links, row->pid, age,
+           row->program.bytes);
+}
+
+static int rows_print(const struct rbi_ctl_args *args, const struct rbi_ctl_rows *rows)
+{
+    size_t shown = 0;
+    for (size_t i = 0; i < rows->endpoint_count; i++) {
+        const struct rbi_wire_row_endpoint *row = &rows->endpoints[i].row;
+        if ((args->given & RBI_CTL_ALL) == 0 && rbi_ctl_path_anonymous(row->path.bytes)) {
+            continue;
+        }
+        if (args->json) {
+            json_print(row);
+        } else {
+            if (shown == 0) {
+                printf("%-48s %-8s %6s %5s %8s %6s %s\n", "PATH", "STATE", "WEIGHT", "LINKS", "PID",
+                       "AGE", "PROGRAM");
+            }
+            text_print(row);
+        }
+        shown++;
+    }
+    if (shown == 0 && args->operand_count == 1) {
+        return rbi_ctl_fail(args, RBI_CTL_NOT_FOUND, "nothing at or below %s", args->operands[0]);
+    }
+    return RBI_CTL_OK;
+}
+
+int rbi_ctl_ls(const struct rbi_ctl_args *args)
+{
+    struct rbi_ctl_control control;
+    struct rbi_ctl_rows rows = {.want_pages = false};
+    const char *prefix = args->operand_count == 1 ? args->operands[0] : "/";
+    int r = rbi_ctl_prefix_check(args, prefix);
+    if (r == RBI_CTL_OK) {
+        r = rbi_ctl_control_init(&control, args);
+    }
+    if (r != RBI_CTL_OK) {
+        return r;
+    }
+    r = rbi_ctl_rows_endpoints(&rows, &control, prefix);
+    if (r == RBI_CTL_OK) {
+        r = rows_print(args, &rows);
+    }
+    rbi_ctl_rows_deinit(&rows);
+    rbi_ctl_control_deinit(&control);
+    return r;
+}

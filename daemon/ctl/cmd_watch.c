@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* watch: changes of the directory below a prefix, as they come. */
+#include "daemon/ctl/control.h"
+#include "daemon/ctl/json.h"
+#include "daemon/ctl/rows.h"
+#include "daemon/ctl/session.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define WATCH_INSTANCES_MAX 1024U
+
+struct watch {
+    struct rbi_ctl_session session;
+    const struct rbi_ctl_args *args;
+    uint64_t events;
+};
+
+/* The event says who; the directory, in memory, says how it is now. */
+static bool
+instance_find(struct ringbus *bus, const struct ringbus_event *event, struct ringbus_instance *out)
+{
+    static struct ringbus_instance instances[WATCH_INSTANCES_MAX]; /* 300 KiB: not for the stack */
+    char cluster[RINGBUS_PATH_MAX + 1];
+    snprintf(cluster, sizeof cluster, "%s", event->path);
+    char *slash = strrchr(cluster, '/');
+    if (slash == NULL) {
+        return false;
+    }
+    *slash = '\0';
+    int count = ringbus_instances(bus, cluster, instances, WATCH_INSTANCES_MAX);
+    for (int i = 0; i < count && i < (int)WATCH_INSTANCES_MAX; i++) {
+        if (instances[i].addr.instance == event->addr.instance) {
+            *out = instances[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *event_name(enum ringbus_event_type type)
+{
+    static const char *const names[] = {
+        [RINGBUS_EVENT_ADDED] = "ADDED",
+        [RINGBUS_EVENT_UPDATED] = "UPDATED",
+        [RINGBUS_EVENT_REMOVED] = "REMOVED",
+        [RINGBUS_EVENT_RESYNC] = "RESYNC",
+        [RINGBUS_EVENT_DAEMON_LOST] = "DAEMON_LOST",
+        [RINGBUS_EVENT_DAEMON_BACK] = "DAEMON_BACK",
+    };
+    return (size_t)type < RBI_ARRAY_SIZE(names) ? names[type] : NULL;
+}
+
+static void print_json(const struct ringbus_event *event, const struct ringbus_instance *instance)
+{
+    struct rbi_ctl_json json;
+    rbi_ctl_json_begin(&json, stdout);
+    rbi_ctl_json_text(&json, "event", event_name(event->type));
+    if (event->path != NULL && *event->path != '\0') {
+        rbi_ctl_json_text(&json, "path", event->path);
+        rbi_ctl_json_u64(&json, "incarnation", event->addr.incarnation);
+    }
+    if (instance != NULL) {
+        rbi_ctl_json_text(&json, "state", rbi_ctl_state_name((uint32_t)instance->state));
+        rbi_ctl_json_u64(&json, "weight", instance->weight);
+    }
+    if (event->type == RINGBUS_EVENT_REMOVED) {
+        rbi_ctl_json_text(&json, "reason", rbi_ctl_reason_name(event->reason));
+    }
+    rbi_ctl_json_end(&json);
+}
+
+static void print_text(const struct ringbus_event *event, const struct ringbus_instance *instance)
+{
+    printf("%-8s", event_name(event->type));
+    if (event->path != NULL && *event->path != '\0') {
+        printf(" %s", event->path);
+    }
+    if (instance != NULL) {
+        printf(" %s weight %" PRIu32, rbi_ctl_state_name((uint32_t)instance->state),
+               instance->weight);
+    } else if (event->type == RINGBUS_EVENT_REMOVED) {
+        printf(" %s", rbi_ctl_reason_name(event->reason));
+    }
+    putchar('\n');
+}
+
+static bool done(const struct watch *watch)
+{
+    return (watch->args->given & RBI_CTL_COUNT) != 0 && watch->events >= watch->args->count;
+}
+
+static void on_event(struct ringbus *bus, const struct ringbus_event *event, void *user)
+{
+    struct watch *watch = user;
+    struct ringbus_instance instance;
+    if (event_name(event->type) == NULL || done(watch)) {
+        return;
+    }
+    bool lookup = event->type == RINGBUS_EVENT_ADDED || event->type == RINGBUS_EVENT_UPDATED;
+    bool found = lookup && instance_find(bus, event, &instance);
+    watch->events++;
+    if (watch->args->json) {
+        print_json(event, found ? &instance : NULL);
+    } else {
+        print_text(event, found ? &instance : NULL);
+    }
+}
+
+static int watch_until_stopped(struct watch *watch, const char *prefix)
+{
+    int r = ringbus_watch(watch->session.bus, prefix);
+    if (r < 0) {
+        return rbi_ctl_fail_bus(watch->args, r, prefix, ringbus_errmsg(watch->session.bus));
+    }
+    while (!rbi_ctl_stopping() && !done(watch)) {
+        r = rbi_ctl_session_step(&watch->session, 1000);
+        if (r != RBI_CTL_OK) {
+            return r;
+        }
+        if (fflush(stdout) != 0) {
+            return RBI_CTL_OK; /* told at the end */
+        }
+    }
+    return RBI_CTL_OK;
+}
+
+int rbi_ctl_watch(const struct rbi_ctl_args *args)
+{
+    struct watch watch = {.args = args};
+    struct ringbus_options options = RINGBUS_OPTIONS_INIT;
+    const char *prefix = args->operand_count == 1 ? args->operands[0] : "/";
+    int r = rbi_ctl_prefix_check(args, prefix);
+    watch.session.on_event = on_event;
+    watch.session.user = &watch;
+    if (r == RBI_CTL_OK) {
+        r = rbi_ctl_session_open(&watch.session, args, &options);
+    }
+    if (r == RBI_CTL_OK) {
+        r = watch_until_stopped(&watch, prefix);
+        (void)rbi_ctl_session_close(&watch.session, 0);
+    }
+    return r;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands, options and exit codes: the one place that knows them all. */
+#include "daemon/ctl/ctl.h"
+
+#include <string.h>
+
+#define RBI_CTL_BUS (RBI_CTL_JSON | RBI_CTL_SOCKET | RBI_CTL_WAIT)
+
+const struct rbi_ctl_command rbi_ctl_commands[] = {
+    {"status", "", 0, 0, RBI_CTL_BUS, "what the daemon says about itself",
+     "Prints the daemon's figures, one name and value a line.\n", rbi_ctl_status},
+    {"ls", "[PREFIX]", 0, 1, RBI_CTL_BUS | RBI_CTL_ALL, "endpoints below a prefix",
+     "Prints one line for each endpoint: path, state, weight, links, process, age, program.\n"
+     "Endpoints without a path of their own are left out unless --all is given.\n",
+     rbi_ctl_ls},
+    {"show", "PATH", 1, 1, RBI_CTL_BUS, "endpoints in full: state, links, counters",
+     "PATH is an instance, a cluster or a shorter prefix. The counters come from the memory\n"
+     "of the endpoints themselves; in text, those that are 0 are left out.\n",
+     rbi_ctl_show},
+    {"watch", "[PREFIX]", 0, 1, RBI_CTL_BUS | RBI_CTL_COUNT,
+     "changes of the directory, as they come",
+     "Begins with a line for each instance that is there; --count ends after as many lines.\n",
+     rbi_ctl_watch},
+    {"send", "PATH[/INSTANCE]", 1, 1, RBI_CTL_BUS | RBI_CTL_KEY | RBI_CTL_LINES,
+     "sends standard input as one message, or as one a line",
+     "PATH is a cluster (one of its instances takes each message: the one that the key\n"
+     "chooses, or each in turn) or an instance. Waits until the receiver is ready, waits\n"
+     "again whenever its lane is full, and ends when everything was consumed.\n",
+     rbi_ctl_send},
+    {"recv", "PATH[/INSTANCE]", 1, 1, RBI_CTL_BUS | RBI_CTL_LINES | RBI_CTL_COUNT | RBI_CTL_ECHO,
+     "is an instance: prints what it receives",
+     "Registers as that instance; with a cluster, the process id names the instance. Requests\n"
+     "are printed like other messages and answered with nothing, or with --echo their own\n"
+     "content. Ends at --count messages, or at SIGINT or SIGTERM after all that was sent.\n",
+     rbi_ctl_recv},
+    {"call", "PATH[/INSTANCE]", 1, 1, RBI_CTL_BUS | RBI_CTL_KEY,
+     "sends standard input as a request, prints the reply",
+     "--timeout is for the receiver to be ready, and then again for the answer.\n", rbi_ctl_call},
+    {"ping", "PATH[/INSTANCE]", 1, 1, RBI_CTL_BUS | RBI_CTL_COUNT | RBI_CTL_INTERVAL | RBI_CTL_KEY,
+     "measures the round trip of empty requests",
+     "Every answer counts, also that of a program which does not know the request: both\n"
+     "show that its loop runs. Sends 10 unless --count says how many, one every 100ms\n"
+     "unless --interval says otherwise; with --interval 0 the next follows the answer.\n",
+     rbi_ctl_ping},
+    {"check", "FILE", 1, 1, RBI_CTL_JSON, "checks a configuration of ringbusd",
+     "Prints every error as FILE:LINE:COLUMN: text; FILE may be - for standard input.\n",
+     rbi_ctl_check},
+    {"version", "", 0, 0, RBI_CTL_JSON, "prints the version", "", rbi_ctl_version},
+    {"help", "[COMMAND]", 0, 1, RBI_CTL_JSON, "prints this, or the help of a command", "",
+     rbi_ctl_help},
+};
+const unsigned rbi_ctl_command_count = (unsigned)RBI_ARRAY_SIZE(rbi_ctl_commands);
+
+const struct rbi_ctl_option rbi_ctl_options[] = {
+    {RBI_CTL_JSON, "--json", NULL, "prints JSON, one object a line"},
+    {RBI_CTL_SOCKET, "--socket", "FILE", "the daemon's socket"},
+    {RBI_CTL_WAIT, "--timeout", "TIME", "longest wait for the daemon or a receiver; default 5s"},
+    {RBI_CTL_KEY, "--key", "TEXT", "chooses the instance: the same key, the same instance"},
+    {RBI_CTL_LINES, "--lines", NULL, "a message is a line, without its newline"},
+    {RBI_CTL_COUNT, "--count", "N", "ends after N"},
+    {RBI_CTL_INTERVAL, "--interval", "TIME", "time between two requests"},
+    {RBI_CTL_ECHO, "--echo", NULL, "answers each request with its own content"},
+    {RBI_CTL_ALL, "--all", NULL, "shows anonymous endpoints too"},
+};
+const unsigned rbi_ctl_option_count = (unsigned)RBI_ARRAY_SIZE(rbi_ctl_options);
+
+const struct rbi_ctl_command *rbi_ctl_command_find(const char *name)
+{
+    for (unsigned i = 0; i < rbi_ctl_command_count; i++) {
+        if (strcmp(rbi_ctl_commands[i].name, name) == 0) {
+            return &rbi_ctl_commands[i];
+        }
+    }
+    return NULL;
+}
+
+const char *rbi_ctl_exit_text(int code)
+{
+    static const char *const texts[] = {
+        "done",
+        "failed",
+        "the command line is wrong",
+        "no daemon can be reached",
+        "no such path, or nobody is there",
+        "the time is over",
+        "denied by the daemon or a limit",
+    };
+    return code >= 0 && (size_t)code < RBI_ARRAY_SIZE(texts) ? texts[code] : NULL;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_DAEMON_CTL_CONTROL_H
+#define RINGBUS_DAEMON_CTL_CONTROL_H
+/*
+ * daemon/ctl/control.h - asks the daemon over its control socket, without being an
+ * endpoint: HELLO, then QUERY and its rows. Waits, at most until the deadline. What the
+ * daemon sends is decoded by bus/wire.h and not trusted further than that.
+ */
+#include "bus/wire.h"
+#include "bus/wire_stream.h"
+#include "daemon/ctl/ctl.h"
+
+#define RBI_CTL_FDS_MAX 64U
+
+struct rbi_ctl_control {
+    const struct rbi_ctl_args *args;
+    int sock; /* owned */
+    uint32_t serial;
+    uint64_t deadline_ns;
+    struct rbi_wire_stream stream;
+    /* Received descriptors, owned, in the order of their frames. */
+    int fds[RBI_CTL_FDS_MAX];
+    unsigned fd_count;
+};
+
+/**
+ * Called for each row; @p fd is that of the row or -1, lent for the call.
+ * @return RBI_CTL_OK, or an exit code that ends the query
+ */
+typedef int (*rbi_ctl_row_fn)(void *context,
+                              unsigned type,
+                              const union rbi_wire_body *body,
+                              int fd);
+
+/**
+ * Connects and says HELLO. Complains itself.
+ * @retval RBI_CTL_OK  to be ended by rbi_ctl_control_deinit(); otherwise an exit code
+ */
+RBI_MUST_CHECK int rbi_ctl_control_init(struct rbi_ctl_control *control,
+                                        const struct rbi_ctl_args *args);
+void rbi_ctl_control_deinit(struct rbi_ctl_control *control);
+
+/** Sends one QUERY and hands out its rows. Complains itself. @return exit code */
+RBI_MUST_CHECK int rbi_ctl_control_query(struct rbi_ctl_control *control,
+                                         enum rbi_query what,
+                                         const char *prefix,
+                                         rbi_ctl_row_fn on_row,
+                                         void *context);
+
+/** Checks a path of 1 to 7 elements, or "/". Complains itself. @return exit code */
+RBI_MUST_CHECK int rbi_ctl_prefix_check(const struct rbi_ctl_args *args, const char *prefix);
+
+#endif

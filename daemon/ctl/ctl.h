@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_DAEMON_CTL_CTL_H
+#define RINGBUS_DAEMON_CTL_CTL_H
+/*
+ * daemon/ctl/ctl.h - ringbusctl: one table of commands and options (commands.c) drives
+ * the parser, the help, and what the documentation is checked against. One file per
+ * command; a command prints to standard output, complains on standard error, and
+ * returns its exit code. One thread.
+ */
+#include "shm/base.h"
+
+#include <stdio.h>
+
+enum rbi_ctl_exit {
+    RBI_CTL_OK = 0,
+    RBI_CTL_FAILED = 1,
+    RBI_CTL_USAGE = 2,
+    RBI_CTL_NO_DAEMON = 3,
+    RBI_CTL_NOT_FOUND = 4,
+    RBI_CTL_TIMEOUT = 5,
+    RBI_CTL_DENIED = 6,
+};
+
+/* Options: each command accepts those of its mask. */
+#define RBI_CTL_JSON     0x001U
+#define RBI_CTL_SOCKET   0x002U
+#define RBI_CTL_WAIT     0x004U /* --timeout */
+#define RBI_CTL_KEY      0x008U
+#define RBI_CTL_LINES    0x010U
+#define RBI_CTL_COUNT    0x020U
+#define RBI_CTL_INTERVAL 0x040U
+#define RBI_CTL_ECHO     0x080U
+#define RBI_CTL_ALL      0x100U
+
+struct rbi_ctl_args;
+
+struct rbi_ctl_command {
+    const char *name;
+    const char *operands; /* as shown in the usage line */
+    unsigned operand_min;
+    unsigned operand_max;
+    unsigned options; /* RBI_CTL_* */
+    const char *summary;
+    const char *details; /* several lines, each ends with a newline */
+    int (*run)(const struct rbi_ctl_args *args);
+};
+
+struct rbi_ctl_option {
+    unsigned bit;
+    const char *name;  /* with its two dashes */
+    const char *value; /* NULL: takes none */
+    const char *text;
+};
+
+/** What the command line said. Strings are borrowed from argv. */
+struct rbi_ctl_args {
+    const struct rbi_ctl_command *command;
+    const char *operands[1];
+    unsigned operand_count;
+    unsigned given; /* RBI_CTL_* that were there */
+    bool json;
+    const char *socket; /* NULL: the usual places */
+    const char *key;
+    uint64_t count;
+    uint32_t timeout_ms;
+    uint32_t interval_ms;
+};
+
+extern const struct rbi_ctl_command rbi_ctl_commands[];
+extern const unsigned rbi_ctl_command_count;
+extern const struct rbi_ctl_option rbi_ctl_options[];
+extern const unsigned rbi_ctl_option_count;
+
+/** NULL when there is no such command. */
+const struct rbi_ctl_command *rbi_ctl_command_find(const char *name);
+/** "0 done" and so on, NULL for a code that is not used. */
+const char *rbi_ctl_exit_text(int code);
+
+/**
+ * Reads the command line. Complaints go to standard error.
+ * @retval RBI_CTL_OK; RBI_CTL_USAGE
+ */
+RBI_MUST_CHECK int rbi_ctl_args_parse(int argc, char **argv, struct rbi_ctl_args *out);
+/** "5s", "200ms", "2m" or "0" to milliseconds. @retval 0; 1 not a duration */
+RBI_MUST_CHECK int rbi_ctl_duration_parse(const char *text, uint32_t *out_ms);
+
+/** Prints "ringbusctl: ..." (or a JSON object) to standard error. @return @p code */
+int rbi_ctl_fail(const struct rbi_ctl_args *args, int code, const char *format, ...)
+    RBI_PRINTF(3, 4);
+/** The same for a negative enum ringbus_error, with its exit code. @p what: "cannot open" */
+int rbi_ctl_fail_bus(const struct rbi_ctl_args *args,
+                     int error,
+                     const char *what,
+                     const char *sentence);
+/** Exit code that stands for an enum ringbus_error. */
+int rbi_ctl_exit_of(int error);
+/** Flushes standard output. @return @p code, or RBI_CTL_FAILED when it could not be written */
+int rbi_ctl_finish(const struct rbi_ctl_args *args, int code);
+
+uint64_t rbi_ctl_now_ns(void);
+
+int rbi_ctl_status(const struct rbi_ctl_args *args);
+int rbi_ctl_ls(const struct rbi_ctl_args *args);
+int rbi_ctl_show(const struct rbi_ctl_args *args);
+int rbi_ctl_watch(const struct rbi_ctl_args *args);
+int rbi_ctl_send(const struct rbi_ctl_args *args);
+int rbi_ctl_recv(const struct rbi_ctl_args *args);
+int rbi_ctl_call(const struct rbi_ctl_args *args);
+int rbi_ctl_ping(const struct rbi_ctl_args *args);
+int rbi_ctl_check(const struct rbi_ctl_args *args);
+int rbi_ctl_version(const struct rbi_ctl_args *args);
+int rbi_ctl_help(const struct rbi_ctl_args *args);
+
+#endif
