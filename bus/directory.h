@@ -47,8 +47,7 @@ struct rbi_directory_cluster {
 
 /* ---- reader ---------------------------------------------------------------------------- */
 
-struct rbi_directory; /* a mapping, as a reader sees it */
-
+/** A mapping, as a reader sees it. */
 struct rbi_directory_view {
     const unsigned char *base;
     uint64_t size;
@@ -77,7 +76,9 @@ bool rbi_directory_superseded(const struct rbi_directory_view *view);
 uint64_t rbi_directory_attention(const struct rbi_directory_view *view, uint32_t slot);
 /**
  * Copies the snapshot of a cluster. Bounded number of retries; never waits.
- * @param max  room in @p instances; may be 0
+ * @param head       written on RBI_DIRECTORY_OK and RBI_DIRECTORY_ROOM only
+ * @param instances  scratch until then: may hold pieces after RBI_DIRECTORY_BUSY
+ * @param max        room in @p instances; may be 0
  */
 RBI_MUST_CHECK int rbi_directory_read(const struct rbi_directory_view *view,
                                       uint64_t cluster,

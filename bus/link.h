@@ -22,7 +22,21 @@
  * ever initiated on it; coming back needs a new link.
  *
  * Who judges suspects itself first: a tick that comes more than 2 intervals late
- * starts the count anew instead of judging.
+ * starts the count anew instead of judging. Ticks are due each interval for that
+ * reason; feed what lies in the lane before a tick, so that what came while this
+ * process slept counts.
+ *
+ * Mine judges by PINGs: any record that comes after a PING counts as its PONG. Theirs,
+ * while mine is not UP, is judged by any record. While mine is UP as well, my PINGs
+ * say whether the peer lives, and a peer that has sent no PING for its dead_after
+ * has only ended its use: theirs goes to IDLE, and the next PING brings it back.
+ *
+ * Ending one of two uses: RBI_LINK_CLOSE with UNTARGETED while theirs is UP takes
+ * mine to IDLE and sends nothing, the link stays for the peer; every other reason
+ * closes the link. A READY_ACK that refuses ends mine in the same way.
+ *
+ * A link that nobody opens for RBI_LINK_UNUSED_MS is closed: an introduction
+ * whose requester never comes must not stay for ever.
  */
 #include "bus/record.h"
 
@@ -39,7 +53,9 @@ struct rbi_link_terms {
 #define RBI_PING_MISSES_MAX      100U
 /** dead_after that goes with an interval and misses: interval x misses + interval / 2, at least 2 x interval. */
 uint32_t rbi_link_dead_after_ms(uint32_t ping_interval_ms, uint32_t ping_misses);
-/** Untrusted input (from READY): 0 in range; 1 out of range. */
+/** Longest time without any use, from rbi_link_init() on. */
+#define RBI_LINK_UNUSED_MS 10000U
+/** Untrusted input (from READY, which names no misses: put 1): 0 in range; 1 out of range. */
 RBI_MUST_CHECK int rbi_link_terms_check(const struct rbi_link_terms *terms);
 
 struct rbi_link_fsm {
@@ -54,8 +70,10 @@ struct rbi_link_fsm {
     uint64_t ping_id;       /* of the outstanding or last PING */
     uint32_t misses;        /* in a row */
     uint64_t next_ping_ns;
-    uint64_t ack_deadline_ns; /* WAIT_ACK */
+    uint64_t
+        ack_deadline_ns; /* WAIT_ACK: dead_after from OPEN on, at least 2 s; or no use at all */
     uint64_t last_tick_ns;
+    uint64_t their_ping_ns; /* last READY or PING of the peer, or a count begun anew */
 };
 
 enum rbi_link_input_type {
@@ -79,7 +97,8 @@ struct rbi_link_input {
     struct rbi_link_terms terms;
 };
 
-/* Actions, to be carried out in this order. */
+/* Actions, to be carried out in this order. Whoever judges the peer silent sends one
+ * DISCONNECT (GIVEN_UP), for a peer that only slept, and nothing after it. */
 #define RBI_LINK_DO_SEND_READY      0x01U
 #define RBI_LINK_DO_SEND_ACK        0x02U  /* action reason: NONE accepts */
 #define RBI_LINK_DO_SEND_PING       0x04U  /* action id */
@@ -92,8 +111,8 @@ struct rbi_link_input {
 #define RBI_LINK_DO_COUNT_MISS      0x200U
 
 struct rbi_link_actions {
-    unsigned todo; /* RBI_LINK_DO_* */
-    enum rbi_reason reason;
+    unsigned todo;          /* RBI_LINK_DO_* */
+    enum rbi_reason reason; /* of ACK and DISCONNECT: what the peer is told */
     uint64_t id;
 };
 

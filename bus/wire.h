@@ -234,7 +234,8 @@ struct rbi_wire_fault {
  * @retval 0        @p out holds the message named by @p header->type
  * @retval 1        type is not known to this version: skip the frame
  * @retval -EPROTO  a field of wrong length, a duplicate, a text with NUL inside, a required one
- *                  missing; @p fault names message and field
+ *                  missing, or a descriptor count that is not the type's; @p fault names message
+ *                  and field
  */
 RBI_MUST_CHECK int rbi_wire_decode(const struct rbi_wire_header *header,
                                    const void *frame,

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bus/directory_read.c - the client's side of the directory. Every word is untrusted and
+ * may change between two looks: loaded once, checked against the segment, used as
+ * loaded. What does not fit looks like a snapshot that changed under the reader and
+ * ends as BUSY.
+ */
+#include "bus/directory_layout.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* A writer needs microseconds for a snapshot, and rests between two of one cluster. */
+#define ATTEMPTS 64U
+
+static const rbi_au64 *word_at(const struct rbi_directory_view *view, uint64_t offset)
+{
+    return (const rbi_au64 *)(const void *)(view->base + offset);
+}
+
+static const struct rbi_directory_head *head_of(const struct rbi_directory_view *view)
+{
+    return (const struct rbi_directory_head *)(const void *)view->base;
+}
+
+static const struct rbi_directory_entry *entry_at(const struct rbi_directory_view *view,
+                                                  uint64_t idx)
+{
+    const void *table = view->base + rbi_directory_table_offset(view->slot_count);
+    return (const struct rbi_directory_entry *)table + idx;
+}
+
+int rbi_directory_view_init(struct rbi_directory_view *view, const void *base, uint64_t size)
+{
+    struct rbi_directory_head head;
+    if (size < sizeof head) {
+        return -EPROTO;
+    }
+    /* These fields were written before the descriptor left; the copy is what counts. */
+    const struct rbi_directory_head *from = base;
+    head.magic = *(const volatile uint64_t *)&from->magic;
+    head.size_bytes = *(const volatile uint64_t *)&from->size_bytes;
+    head.slot_count = *(const volatile uint64_t *)&from->slot_count;
+    head.table_size = *(const volatile uint64_t *)&from->table_size;
+    head.heap_offset = *(const volatile uint64_t *)&from->heap_offset;
+    if (head.magic != RBI_DIRECTORY_MAGIC || head.size_bytes != size ||
+        head.slot_count > UINT32_MAX || head.table_size > (UINT64_C(1) << 33) ||
+        !rbi_is_pow2(head.table_size)) {
+        return -EPROTO;
+    }
+    if (head.heap_offset != rbi_directory_heap_offset(head.slot_count, head.table_size) ||
+        head.heap_offset > size) {
+        return -EPROTO;
+    }
+    *view = (struct rbi_directory_view){
+        .base = base,
+        .size = size,
+        .slot_count = head.slot_count,
+        .table_mask = head.table_size - 1,
+    };
+    return 0;
+}
+
+uint64_t rbi_directory_revision(const struct rbi_directory_view *view)
+{
+    /* A22: pairs with R22 */
+    return rbi_load_acq(&head_of(view)->revision);
+}
+
+bool rbi_directory_superseded(const struct rbi_directory_view *view)
+{
+    /* A22: pairs with R22 */
+    return rbi_load_acq(&head_of(view)->superseded) != 0;
+}
+
+uint64_t rbi_directory_attention(const struct rbi_directory_view *view, uint32_t slot)
+{
+    if (slot >= view->slot_count) {
+        return 0;
+    }
+    /* A22: pairs with R22 */
+    return rbi_load_acq(word_at(view, sizeof(struct rbi_directory_head) + (uint64_t)slot * 8));
+}
+
+/** Entry of a cluster, or NULL. Bounded by the table's size. */
+static const struct rbi_directory_entry *find(const struct rbi_directory_view *view,
+                                              uint64_t cluster)
+{
+    if (cluster == 0) {
+        return NULL; /* the daemon itself: never in the table, and the mark of unused entries */
+    }
+    for (uint64_t i = 0; i <= view->table_mask; i++) {
+        const uint64_t idx = (rbi_directory_home(cluster, view->table_mask) + i) & view->table_mask;
+        const struct rbi_directory_entry *entry = entry_at(view, idx);
+        /* A22: pairs with R22 */
+        const uint64_t id = rbi_load_acq(&entry->cluster);
+        if (id == cluster) {
+            return entry;
+        }
+        if (id == 0) {
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
+uint64_t rbi_directory_epoch(const struct rbi_directory_view *view, uint64_t cluster)
+{
+    const struct rbi_directory_entry *entry = find(view, cluster);
+    if (entry == NULL) {
+        return 0;
+    }
+    /* A22: pairs with R22 */
+    const uint64_t epoch = rbi_load_acq(&entry->epoch);
+    /* A22: pairs with R22. The entry may have become another cluster's. */
+    return rbi_load_acq(&entry->cluster) == cluster ? epoch : 0;
+}
+
+int rbi_directory_next(const struct rbi_directory_view *view, uint64_t *cursor, uint64_t *cluster)
+{
+    while (*cursor <= view->table_mask) {
+        const struct rbi_directory_entry *entry = entry_at(view, (*cursor)++);
+        /* A22: pairs with R22 */
+        const uint64_t id = rbi_load_acq(&entry->cluster);
+        /* A22: pairs with R22 */
+        if (id != 0 && rbi_load_acq(&entry->ref) != 0) {
+            *cluster = id;
+            return RBI_DIRECTORY_OK;
+        }
+    }
+    return RBI_DIRECTORY_ABSENT;
+}
+
+/* ---- a snapshot -------------------------------------------------------------------------- */
+
+/** Words of one block, taken one after the other. */
+struct snapshot {
+    const rbi_au64 *words;
+    uint64_t count;
+    uint64_t at;
+};
+
+static uint64_t take(struct snapshot *snap)
+{
+    /* A20: pairs with R20 */
+    return rbi_load_acq(&snap->words[snap->at++]);
+}
+
+/** Copies a text of @p length bytes and terminates it; the caller has checked that it is there. */
+static void take_text(struct snapshot *snap, char *to, uint64_t length)
+{
+    for (uint64_t done = 0; done < length; done += 8) {
+        const uint64_t word = take(snap);
+        memcpy(to + done, &word, rbi_min_u64(8, length - done));
+    }
+    to[length] = 0;
+}
+
+/** @retval true  it was there, within bounds */
+static bool take_instance(struct snapshot *snap, struct rbi_directory_instance *out)
+{
+    if (snap->count - snap->at < RBI_INSTANCE_HEADER) {
+        return false;
+    }
+    const uint64_t id = take(snap);
+    const uint64_t state = take(snap);
+    const uint64_t weight = take(snap);
+    const uint64_t lengths = take(snap);
+    const uint64_t name = lengths & 0xff;
+    const uint64_t set = lengths >> 8 & 0xff;
+    const uint64_t idc = lengths >> 16 & 0xff;
+    const uint64_t tags = lengths >> 24 & 0xff;
+    if (name > RBI_PATH_ELEMENT_MAX || set > RBI_DIRECTORY_LABEL_MAX ||
+        idc > RBI_DIRECTORY_LABEL_MAX || tags > RBI_DIRECTORY_LABEL_MAX) {
+        return false;
+    }
+    const uint64_t words = rbi_directory_text_words(name) + rbi_directory_text_words(set) +
+                           rbi_directory_text_words(idc) + rbi_directory_text_words(tags);
+    if (snap->count - snap->at < words) {
+        return false;
+    }
+    out->instance = (int32_t)(uint32_t)id;
+    out->incarnation = (uint32_t)(id >> 32);
+    out->state = (uint32_t)state;
+    out->health = (uint32_t)(state >> 32);
+    out->weight = (uint32_t)weight;
+    out->host = (uint32_t)(weight >> 32);
+    out->name_length = (uint32_t)name;
+    out->reserved = 0;
+    take_text(snap, out->name, name);
+    take_text(snap, out->set, set);
+    take_text(snap, out->idc, idc);
+    take_text(snap, out->tags, tags);
+    return true;
+}
+
+/** @retval true  the header was within bounds and is this cluster's */
+static bool take_head(struct snapshot *snap, uint64_t cluster, struct rbi_directory_cluster *head)
+{
+    snap->at = RBI_BLOCK_CLUSTER;
+    head->cluster = take(snap);
+    head->epoch = take(snap);
+    const uint64_t policy = take(snap);
+    const uint64_t path_length = take(snap);
+    if (head->cluster != cluster || path_length > RBI_PATH_MAX ||
+        snap->count - snap->at < rbi_directory_text_words(path_length)) {
+        return false;
+    }
+    head->policy = (uint32_t)policy;
+    head->instance_count = (uint32_t)(policy >> 32);
+    head->path_length = (uint32_t)path_length;
+    head->reserved = 0;
+    take_text(snap, head->path, path_length);
+    return true;
+}
+
+/** One look at a block. @retval true  what was copied is one snapshot of @p cluster */
+static bool read_block(const struct rbi_directory_view *view,
+                       uint64_t ref,
+                       uint64_t cluster,
+                       struct rbi_directory_cluster *head,
+                       struct rbi_directory_instance *instances,
+                       unsigned max)
+{
+    const uint64_t header_bytes = RBI_BLOCK_HEADER * UINT64_C(8);
+    if (ref % 8 != 0 || ref > view->size || view->size - ref < header_bytes) {
+        return false;
+    }
+    struct snapshot snap = {.words = word_at(view, ref)};
+    /* A21: pairs with R21 */
+    const uint64_t seq = rbi_load_acq(&snap.words[RBI_BLOCK_SEQ]);
+    /* A20: pairs with R20 */
+    snap.count = rbi_load_acq(&snap.words[RBI_BLOCK_WORDS]);
+    if ((seq & 1) != 0 || snap.count < RBI_BLOCK_HEADER || snap.count > (view->size - ref) / 8 ||
+        !take_head(&snap, cluster, head)) {
+        return false;
+    }
+    const unsigned wanted = head->instance_count < max ? head->instance_count : max;
+    for (unsigned i = 0; i < wanted; i++) {
+        if (!take_instance(&snap, &instances[i])) {
+            return false;
+        }
+    }
+    /* A20: pairs with R20. No load above can pass this one: each of them acquires. */
+    return rbi_load_acq(&snap.words[RBI_BLOCK_SEQ]) == seq;
+}
+
+int rbi_directory_read(const struct rbi_directory_view *view,
+                       uint64_t cluster,
+                       struct rbi_directory_cluster *head,
+                       struct rbi_directory_instance *instances,
+                       unsigned max)
+{
+    struct rbi_directory_cluster found;
+    for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
+        const struct rbi_directory_entry *entry = find(view, cluster);
+        /* A22: pairs with R22 */
+        const uint64_t ref = entry == NULL ? 0 : rbi_load_acq(&entry->ref);
+        if (ref == 0) {
+            return RBI_DIRECTORY_ABSENT;
+        }
+        if (read_block(view, ref, cluster, &found, instances, max)) {
+            memcpy(head, &found,
+                   offsetof(struct rbi_directory_cluster, path) + found.path_length + 1);
+            return found.instance_count > max ? RBI_DIRECTORY_ROOM : RBI_DIRECTORY_OK;
+        }
+    }
+    return RBI_DIRECTORY_BUSY;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bus/directory_write.c - the daemon's side of the directory. It reads back only what it
+ * wrote itself: nobody else can write the segment.
+ */
+#include "bus/directory_layout.h"
+
+#include <string.h>
+
+static rbi_au64 *word_at(const struct rbi_directory_writer *writer, uint64_t offset)
+{
+    return (rbi_au64 *)(void *)(writer->base + offset);
+}
+
+static struct rbi_directory_head *head_of(const struct rbi_directory_writer *writer)
+{
+    return (struct rbi_directory_head *)(void *)writer->base;
+}
+
+static struct rbi_directory_entry *entry_at(const struct rbi_directory_writer *writer, uint64_t idx)
+{
+    void *table = writer->base + rbi_directory_table_offset(head_of(writer)->slot_count);
+    return (struct rbi_directory_entry *)table + idx;
+}
+
+static uint64_t table_mask(const struct rbi_directory_writer *writer)
+{
+    return head_of(writer)->table_size - 1;
+}
+
+static uint64_t table_size_for(uint32_t clusters)
+{
+    return 2 * rbi_pow2_ceil(clusters);
+}
+
+uint64_t rbi_directory_size(uint32_t slots, uint32_t clusters, uint64_t heap_bytes)
+{
+    return rbi_align_up(rbi_directory_heap_offset(slots, table_size_for(clusters)) + heap_bytes,
+                        RBI_PAGE);
+}
+
+void rbi_directory_writer_init(struct rbi_directory_writer *writer,
+                               void *base,
+                               uint64_t size,
+                               uint32_t slots,
+                               uint32_t clusters,
+                               uint64_t daemon_incarnation)
+{
+    const uint64_t table_size = table_size_for(clusters);
+    const uint64_t heap_offset = rbi_directory_heap_offset(slots, table_size);
+    RBI_ASSERT(heap_offset <= size);
+    *writer = (struct rbi_directory_writer){
+        .base = base,
+        .size = size,
+        .heap_top = rbi_align_up(heap_offset, UINT64_C(1) << RBI_BLOCK_LOG2_MIN),
+    };
+    struct rbi_directory_head *head = head_of(writer);
+    head->magic = RBI_DIRECTORY_MAGIC;
+    head->size_bytes = size;
+    head->slot_count = slots;
+    head->table_size = table_size;
+    head->heap_offset = heap_offset;
+    head->daemon_incarnation = daemon_incarnation;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------ */
+
+static void free_block(struct rbi_directory_writer *writer, uint64_t offset)
+{
+    rbi_au64 *block = word_at(writer, offset);
+    /* Own words: no reader looks at them. The snapshot stays whole until the block is used again. */
+    const uint64_t log2 = rbi_load_rlx(&block[RBI_BLOCK_LOG2]);
+    rbi_store_rlx(&block[RBI_BLOCK_NEXT], writer->free_blocks[log2]);
+    writer->free_blocks[log2] = offset;
+}
+
+static uint64_t pop_block(struct rbi_directory_writer *writer, unsigned log2)
+{
+    const uint64_t offset = writer->free_blocks[log2];
+    writer->free_blocks[log2] = rbi_load_rlx(&word_at(writer, offset)[RBI_BLOCK_NEXT]);
+    return offset;
+}
+
+/**
+ * Opens a block for writing: from here on readers that hold a reference to it, or to the
+ * larger block that it was split from, start again.
+ */
+static void open_block(struct rbi_directory_writer *writer, uint64_t offset, unsigned log2)
+{
+    rbi_au64 *block = word_at(writer, offset);
+    /* Own word: only this thread writes it. */
+    const uint64_t seq = rbi_load_rlx(&block[RBI_BLOCK_SEQ]);
+    /* R20: pairs with A20 */
+    rbi_store_rel(&block[RBI_BLOCK_SEQ], seq | 1);
+    /* R20: pairs with A20. Whoever sees this sees the odd sequence. */
+    rbi_store_rel(&block[RBI_BLOCK_LOG2], log2);
+}
+
+/** Cuts a free block of 2^@p have down to 2^@p log2; the rest goes to the free lists. */
+static uint64_t split_block(struct rbi_directory_writer *writer, unsigned have, unsigned log2)
+{
+    const uint64_t offset = pop_block(writer, have);
+    open_block(writer, offset, log2);
+    while (have > log2) {
+        have--;
+        const uint64_t half = offset + (UINT64_C(1) << have);
+        open_block(writer, half, have);
+        free_block(writer, half);
+    }
+    return offset;
+}
+
+/** @return offset of a block open for writing, or 0: the heap is full */
+static uint64_t take_block(struct rbi_directory_writer *writer, uint64_t bytes)
+{
+    const uint64_t size = rbi_max_u64(rbi_pow2_ceil(bytes), UINT64_C(1) << RBI_BLOCK_LOG2_MIN);
+    const unsigned log2 = (unsigned)__builtin_ctzll(size);
+    if (log2 > RBI_BLOCK_LOG2_MAX) {
+        return 0;
+    }
+    if (writer->free_blocks[log2] == 0 && writer->heap_top <= writer->size &&
+        writer->size - writer->heap_top >= size) {
+        const uint64_t offset = writer->heap_top;
+        writer->heap_top += size;
+        open_block(writer, offset, log2);
+        return offset;
+    }
+    for (unsigned have = log2; have <= RBI_BLOCK_LOG2_MAX; have++) {
+        if (writer->free_blocks[have] != 0) {
+            return split_block(writer, have, log2);
+        }
+    }
+    return 0;
+}
+
+/* ---- snapshots --------------------------------------------------------------------------- */
+
+struct text_lengths {
+    uint64_t name;
+    uint64_t set;
+    uint64_t idc;
+    uint64_t tags;
+};
+
+static struct text_lengths lengths_of(const struct rbi_directory_instance *instance)
+{
+    RBI_ASSERT(instance->name_length <= RBI_PATH_ELEMENT_MAX);
+    return (struct text_lengths){
+        .name = instance->name_length,
+        .set = strnlen(instance->set, RBI_DIRECTORY_LABEL_MAX),
+        .idc = strnlen(instance->idc, RBI_DIRECTORY_LABEL_MAX),
+        .tags = strnlen(instance->tags, RBI_DIRECTORY_LABEL_MAX),
+    };
+}
+
+static uint64_t snapshot_words(const struct rbi_directory_cluster *head,
+                               const struct rbi_directory_instance *instances)
+{
+    uint64_t words = RBI_BLOCK_HEADER + rbi_directory_text_words(head->path_length);
+    for (uint32_t i = 0; i < head->instance_count; i++) {
+        const struct text_lengths length = lengths_of(&instances[i]);
+        words += RBI_INSTANCE_HEADER + rbi_directory_text_words(length.name) +
+                 rbi_directory_text_words(length.set) + rbi_directory_text_words(length.idc) +
+                 rbi_directory_text_words(length.tags);
+    }
+    return words;
+}
+
+static void put(rbi_au64 **at, uint64_t value)
+{
+    /* R20: pairs with A20 */
+    rbi_store_rel(*at, value);
+    (*at)++;
+}
+
+static void put_text(rbi_au64 **at, const char *text, uint64_t length)
+{
+    for (uint64_t done = 0; done < length; done += 8) {
+        uint64_t word = 0;
+        memcpy(&word, text + done, rbi_min_u64(8, length - done));
+        put(at, word);
+    }
+}
+
+static void put_instance(rbi_au64 **at, const struct rbi_directory_instance *instance)
+{
+    const struct text_lengths length = lengths_of(instance);
+    put(at, (uint32_t)instance->instance | (uint64_t)instance->incarnation << 32);
+    put(at, instance->state | (uint64_t)instance->health << 32);
+    put(at, instance->weight | (uint64_t)instance->host << 32);
+    put(at, length.name | length.set << 8 | length.idc << 16 | length.tags << 24);
+    put_text(at, instance->name, length.name);
+    put_text(at, instance->set, length.set);
+    put_text(at, instance->idc, length.idc);
+    put_text(at, instance->tags, length.tags);
+}
+
+/** Fills an open block and closes it. */
+static void fill_block(struct rbi_directory_writer *writer,
+                       uint64_t offset,
+                       uint64_t words,
+                       const struct rbi_directory_cluster *head,
+                       const struct rbi_directory_instance *instances)
+{
+    rbi_au64 *block = word_at(writer, offset);
+    rbi_au64 *at = &block[RBI_BLOCK_WORDS];
+    put(&at, words);
+    put(&at, head->cluster);
+    put(&at, head->epoch);
+    put(&at, head->policy | (uint64_t)head->instance_count << 32);
+    put(&at, head->path_length);
+    put_text(&at, head->path, head->path_length);
+    for (uint32_t i = 0; i < head->instance_count; i++) {
+        put_instance(&at, &instances[i]);
+    }
+    /* Own word: only this thread writes it. */
+    const uint64_t seq = rbi_load_rlx(&block[RBI_BLOCK_SEQ]);
+    /* R21: pairs with A21 */
+    rbi_store_rel(&block[RBI_BLOCK_SEQ], seq + 1);
+}
+
+/* ---- table ------------------------------------------------------------------------------- */
+
+/**
+ * Looks for a cluster. All loads are of our own words.
+ * @param place  set when it is not there: entry to be used for it, or NULL when there is none
+ */
+static struct rbi_directory_entry *find(const struct rbi_directory_writer *writer,
+                                        uint64_t cluster,
+                                        struct rbi_directory_entry **place)
+{
+    const uint64_t mask = table_mask(writer);
+    *place = NULL;
+    for (uint64_t i = 0; i <= mask; i++) {
+        struct rbi_directory_entry *entry =
+            entry_at(writer, (rbi_directory_home(cluster, mask) + i) & mask);
+        const uint64_t id = rbi_load_rlx(&entry->cluster);
+        if (id == cluster) {
+            return entry;
+        }
+        if (*place == NULL && rbi_load_rlx(&entry->ref) == 0) {
+            *place = entry;
+        }
+        if (id == 0) {
+            break;
+        }
+    }
+    return NULL;
+}
+
+int rbi_directory_publish(struct rbi_directory_writer *writer,
+                          const struct rbi_directory_cluster *head,
+                          const struct rbi_directory_instance *instances)
+{
+    RBI_ASSERT(head->cluster != 0 && head->path_length <= RBI_PATH_MAX);
+    struct rbi_directory_entry *place = NULL;
+    struct rbi_directory_entry *entry = find(writer, head->cluster, &place);
+    if (entry == NULL) {
+        entry = place;
+    }
+    const uint64_t old = entry == NULL ? 0 : rbi_load_rlx(&entry->ref);
+    /* Half of the table stays free, so that looking for an absent cluster stays short. */
+    if (old == 0 && writer->cluster_count >= (table_mask(writer) + 1) / 2) {
+        return RBI_PUBLISH_FULL;
+    }
+    RBI_ASSERT(entry != NULL);
+    const uint64_t words = snapshot_words(head, instances);
+    const uint64_t block = take_block(writer, words * 8);
+    if (block == 0) {
+        return RBI_PUBLISH_FULL;
+    }
+    fill_block(writer, block, words, head, instances);
+    /* R22: pairs with A22. An entry taken over has reference 0 and epoch 0 until here. */
+    rbi_store_rel(&entry->cluster, head->cluster);
+    /* R22: pairs with A22 */
+    rbi_store_rel(&entry->ref, block);
+    /* R22: pairs with A22. Last: who sees the new epoch finds the new snapshot. */
+    rbi_store_rel(&entry->epoch, head->epoch);
+    if (old != 0) {
+        free_block(writer, old);
+    } else {
+        writer->cluster_count++;
+    }
+    return RBI_PUBLISH_OK;
+}
+
+/** Withdrawn entries before an unused one carry no chain any more: unused again. */
+static void clear_tail(struct rbi_directory_writer *writer, uint64_t idx)
+{
+    const uint64_t mask = table_mask(writer);
+    if (rbi_load_rlx(&entry_at(writer, (idx + 1) & mask)->cluster) != 0) {
+        return;
+    }
+    struct rbi_directory_entry *entry = entry_at(writer, idx);
+    while (rbi_load_rlx(&entry->cluster) != 0 && rbi_load_rlx(&entry->ref) == 0) {
+        /* R22: pairs with A22 */
+        rbi_store_rel(&entry->cluster, 0);
+        idx = (idx - 1) & mask;
+        entry = entry_at(writer, idx);
+    }
+}
+
+void rbi_directory_withdraw(struct rbi_directory_writer *writer, uint64_t cluster)
+{
+    struct rbi_directory_entry *place = NULL;
+    struct rbi_directory_entry *entry = cluster == 0 ? NULL : find(writer, cluster, &place);
+    const uint64_t block = entry == NULL ? 0 : rbi_load_rlx(&entry->ref);
+    if (block == 0) {
+        return;
+    }
+    /* R22: pairs with A22 */
+    rbi_store_rel(&entry->epoch, 0);
+    /* R22: pairs with A22 */
+    rbi_store_rel(&entry->ref, 0);
+    free_block(writer, block);
+    writer->cluster_count--;
+    clear_tail(writer, (uint64_t)(entry - entry_at(writer, 0)));
+}
+
+void rbi_directory_set_revision(struct rbi_directory_writer *writer, uint64_t revision)
+{
+    /* R22: pairs with A22 */
+    rbi_store_rel(&head_of(writer)->revision, revision);
+}
+
+void rbi_directory_supersede(struct rbi_directory_writer *writer)
+{
+    /* R22: pairs with A22 */
+    rbi_store_rel(&head_of(writer)->superseded, 1);
+}
+
+void rbi_directory_bump(struct rbi_directory_writer *writer, uint32_t slot)
+{
+    if (slot >= head_of(writer)->slot_count) {
+        return;
+    }
+    rbi_au64 *word = word_at(writer, sizeof(struct rbi_directory_head) + (uint64_t)slot * 8);
+    /* R22: pairs with A22. Own word: the load needs no order. */
+    rbi_store_rel(word, rbi_load_rlx(word) + 1);
+}

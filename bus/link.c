@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bus/link.c - the link's state machine. One function an input; what is reported follows
+ * from whether the link was and is usable, in one place, so that no path can report
+ * twice or forget to.
+ */
+#include "bus/link.h"
+
+#define NS_PER_MS       UINT64_C(1000000)
+#define SUSPICION       2U /* intervals that a tick may be late before its judge suspects itself */
+#define ACK_WAIT_MS_MIN 2000U
+
+static uint64_t ns_of(uint32_t ms)
+{
+    return (uint64_t)ms * NS_PER_MS;
+}
+
+static uint64_t elapsed(uint64_t now_ns, uint64_t since_ns)
+{
+    return now_ns > since_ns ? now_ns - since_ns : 0;
+}
+
+uint32_t rbi_link_dead_after_ms(uint32_t ping_interval_ms, uint32_t ping_misses)
+{
+    const uint64_t interval = ping_interval_ms;
+    const uint64_t wanted = rbi_max_u64(interval * ping_misses + interval / 2, 2 * interval);
+    return (uint32_t)rbi_min_u64(wanted, UINT32_MAX);
+}
+
+int rbi_link_terms_check(const struct rbi_link_terms *terms)
+{
+    const bool good = terms->ping_interval_ms >= RBI_PING_INTERVAL_MS_MIN &&
+                      terms->ping_interval_ms <= RBI_PING_INTERVAL_MS_MAX &&
+                      terms->ping_misses >= 1 && terms->ping_misses <= RBI_PING_MISSES_MAX &&
+                      terms->dead_after_ms >= 2 * terms->ping_interval_ms;
+    return good ? 0 : 1;
+}
+
+void rbi_link_init(struct rbi_link_fsm *link, uint64_t now_ns)
+{
+    *link = (struct rbi_link_fsm){
+        .last_heard_ns = now_ns,
+        .last_tick_ns = now_ns,
+        .ack_deadline_ns = now_ns + ns_of(RBI_LINK_UNUSED_MS),
+    };
+}
+
+static bool same_terms(const struct rbi_link_terms *a, const struct rbi_link_terms *b)
+{
+    return a->ping_interval_ms == b->ping_interval_ms && a->ping_misses == b->ping_misses &&
+           a->dead_after_ms == b->dead_after_ms;
+}
+
+/** Closes for good; what is to be reported is decided behind the step. */
+static void close_link(struct rbi_link_fsm *link, enum rbi_reason reason)
+{
+    link->closed = true;
+    link->reason = reason;
+    link->mine = RBI_USE_IDLE;
+    link->theirs = RBI_USE_IDLE;
+    link->ping_sent_ns = 0;
+}
+
+static void say_goodbye(struct rbi_link_actions *out, enum rbi_reason reason)
+{
+    out->todo |= RBI_LINK_DO_SEND_DISCONNECT;
+    out->reason = reason;
+}
+
+/** A record of the peer came: it is alive, whatever was asked of it. */
+static void heard(struct rbi_link_fsm *link, uint64_t now_ns)
+{
+    link->last_heard_ns = now_ns;
+    link->ping_sent_ns = 0;
+    link->misses = 0;
+}
+
+static void send_ping(struct rbi_link_fsm *link, uint64_t now_ns, struct rbi_link_actions *out)
+{
+    link->ping_id++;
+    /* 0 says that none is outstanding; a clock that stands at 0 must not look like it. */
+    link->ping_sent_ns = rbi_max_u64(now_ns, 1);
+    link->next_ping_ns = now_ns + ns_of(link->my_terms.ping_interval_ms);
+    out->todo |= RBI_LINK_DO_SEND_PING;
+    out->id = link->ping_id;
+}
+
+static void on_open(struct rbi_link_fsm *link,
+                    const struct rbi_link_terms *terms,
+                    uint64_t now_ns,
+                    struct rbi_link_actions *out)
+{
+    if (link->mine != RBI_USE_IDLE && same_terms(&link->my_terms, terms)) {
+        return;
+    }
+    link->my_terms = *terms;
+    out->todo |= RBI_LINK_DO_SEND_READY;
+    if (link->mine == RBI_USE_IDLE) {
+        link->mine = RBI_USE_WAIT_ACK;
+        link->ack_deadline_ns =
+            now_ns + rbi_max_u64(ns_of(terms->dead_after_ms), ns_of(ACK_WAIT_MS_MIN));
+        link->last_tick_ns = now_ns;
+    } else if (link->mine == RBI_USE_UP) {
+        link->next_ping_ns = now_ns + ns_of(terms->ping_interval_ms);
+    }
+}
+
+/** Ends my use alone: the link stays for the peer. */
+static void end_mine(struct rbi_link_fsm *link)
+{
+    link->mine = RBI_USE_IDLE;
+    link->ping_sent_ns = 0;
+    link->misses = 0;
+}
+
+static void on_ready(struct rbi_link_fsm *link,
+                     const struct rbi_link_input *input,
+                     uint64_t now_ns,
+                     struct rbi_link_actions *out)
+{
+    out->todo |= RBI_LINK_DO_SEND_ACK;
+    out->reason = input->reason;
+    if (input->reason == RBI_REASON_NONE) {
+        link->theirs = RBI_USE_UP;
+        link->their_terms = input->terms;
+        link->their_ping_ns = now_ns;
+        link->last_tick_ns = now_ns;
+        return;
+    }
+    /* Refused, or refused after a change: the peer ends its use on reading so. */
+    const bool was_up = link->theirs == RBI_USE_UP;
+    link->theirs = RBI_USE_IDLE;
+    link->their_terms = (struct rbi_link_terms){0};
+    if (link->mine == RBI_USE_IDLE || (was_up && link->mine == RBI_USE_WAIT_ACK)) {
+        close_link(link, input->reason);
+        if (was_up) {
+            say_goodbye(out, input->reason); /* it may count on a use of mine that it knows of */
+        }
+    }
+}
+
+static void on_ready_ack(struct rbi_link_fsm *link,
+                         const struct rbi_link_input *input,
+                         uint64_t now_ns,
+                         struct rbi_link_actions *out)
+{
+    if (link->mine == RBI_USE_IDLE) {
+        return; /* we have given up that use since */
+    }
+    if (input->reason != RBI_REASON_NONE && link->theirs == RBI_USE_UP) {
+        end_mine(link);
+    } else if (input->reason != RBI_REASON_NONE) {
+        close_link(link, input->reason);
+        /* A READY of its own may be under way; it must not wait for an answer. */
+        say_goodbye(out, RBI_REASON_LEFT);
+    } else if (link->mine == RBI_USE_WAIT_ACK) {
+        link->mine = RBI_USE_UP;
+        link->next_ping_ns = now_ns + ns_of(link->my_terms.ping_interval_ms);
+    }
+}
+
+static void on_ping(struct rbi_link_fsm *link,
+                    const struct rbi_link_input *input,
+                    uint64_t now_ns,
+                    struct rbi_link_actions *out)
+{
+    if (link->their_terms.dead_after_ms == 0) {
+        return; /* it has never opened its use */
+    }
+    link->theirs = RBI_USE_UP; /* also after a lapse */
+    link->their_ping_ns = now_ns;
+    out->todo |= RBI_LINK_DO_SEND_PONG;
+    out->id = input->id;
+}
+
+static void
+on_close(struct rbi_link_fsm *link, enum rbi_reason reason, struct rbi_link_actions *out)
+{
+    if (reason == RBI_REASON_UNTARGETED && link->theirs == RBI_USE_UP) {
+        end_mine(link);
+        return;
+    }
+    const enum rbi_reason told = reason == RBI_REASON_NONE ? RBI_REASON_LEFT : reason;
+    close_link(link, told);
+    say_goodbye(out, told);
+}
+
+/* ---- time -------------------------------------------------------------------------------- */
+
+/** A tick so much later than the interval that the judge itself must have been asleep. */
+static bool overslept(uint64_t now_ns, uint64_t due_ns, uint32_t interval_ms)
+{
+    return elapsed(now_ns, due_ns) > SUSPICION * ns_of(interval_ms);
+}
+
+/** The peer is silent: tell it, in case that it only slept, and close. */
+static void give_up(struct rbi_link_fsm *link, struct rbi_link_actions *out)
+{
+    close_link(link, RBI_REASON_SILENT);
+    say_goodbye(out, RBI_REASON_GIVEN_UP);
+}
+
+static void tick_waiting(struct rbi_link_fsm *link, uint64_t now_ns, struct rbi_link_actions *out)
+{
+    const uint32_t interval_ms =
+        link->mine == RBI_USE_WAIT_ACK ? link->my_terms.ping_interval_ms : ACK_WAIT_MS_MIN;
+    if (overslept(now_ns, link->last_tick_ns + ns_of(interval_ms), interval_ms)) {
+        const uint64_t wait =
+            link->mine == RBI_USE_WAIT_ACK
+                ? rbi_max_u64(ns_of(link->my_terms.dead_after_ms), ns_of(ACK_WAIT_MS_MIN))
+                : ns_of(RBI_LINK_UNUSED_MS);
+        link->ack_deadline_ns = now_ns + wait;
+    } else if (now_ns >= link->ack_deadline_ns) {
+        give_up(link, out);
+    }
+}
+
+static void tick_mine(struct rbi_link_fsm *link, uint64_t now_ns, struct rbi_link_actions *out)
+{
+    if (now_ns < link->next_ping_ns) {
+        return;
+    }
+    if (overslept(now_ns, link->next_ping_ns, link->my_terms.ping_interval_ms)) {
+        link->misses = 0;
+    } else if (link->ping_sent_ns != 0) {
+        link->misses++;
+        out->todo |= RBI_LINK_DO_COUNT_MISS;
+        if (link->misses >= link->my_terms.ping_misses) {
+            give_up(link, out);
+            return;
+        }
+    }
+    send_ping(link, now_ns, out);
+}
+
+/** When their use ends if nothing comes. */
+static uint64_t their_end_ns(const struct rbi_link_fsm *link)
+{
+    const uint64_t last = link->mine == RBI_USE_UP
+                              ? link->their_ping_ns
+                              : rbi_max_u64(link->their_ping_ns, link->last_heard_ns);
+    return last + ns_of(link->their_terms.dead_after_ms);
+}
+
+static void tick_theirs(struct rbi_link_fsm *link, uint64_t now_ns, struct rbi_link_actions *out)
+{
+    const uint32_t interval_ms = link->their_terms.ping_interval_ms;
+    if (overslept(now_ns, link->last_tick_ns + ns_of(interval_ms), interval_ms)) {
+        link->their_ping_ns = now_ns;
+    } else if (now_ns < their_end_ns(link)) {
+        return;
+    } else if (link->mine == RBI_USE_UP) {
+        link->theirs = RBI_USE_IDLE; /* a lapse: my own PINGs say whether it lives */
+    } else {
+        give_up(link, out);
+    }
+}
+
+static bool waiting(const struct rbi_link_fsm *link)
+{
+    return link->mine == RBI_USE_WAIT_ACK ||
+           (link->mine == RBI_USE_IDLE && link->theirs == RBI_USE_IDLE);
+}
+
+static void on_tick(struct rbi_link_fsm *link, uint64_t now_ns, struct rbi_link_actions *out)
+{
+    if (waiting(link)) {
+        tick_waiting(link, now_ns, out);
+    } else if (link->mine == RBI_USE_UP) {
+        tick_mine(link, now_ns, out);
+    }
+    if (link->theirs == RBI_USE_UP) {
+        tick_theirs(link, now_ns, out);
+    }
+    link->last_tick_ns = now_ns;
+}
+
+uint64_t rbi_link_deadline_ns(const struct rbi_link_fsm *link)
+{
+    uint64_t due = UINT64_MAX;
+    if (link->closed) {
+        return due;
+    }
+    /* While something is judged, a tick is asked for every interval: only so can a
+     * judge tell that it was asleep. */
+    if (waiting(link)) {
+        const uint32_t interval_ms =
+            link->mine == RBI_USE_WAIT_ACK ? link->my_terms.ping_interval_ms : ACK_WAIT_MS_MIN;
+        due = rbi_min_u64(link->ack_deadline_ns, link->last_tick_ns + ns_of(interval_ms));
+    } else if (link->mine == RBI_USE_UP) {
+        due = link->next_ping_ns;
+    }
+    if (link->theirs == RBI_USE_UP) {
+        due = rbi_min_u64(due, their_end_ns(link));
+        due = rbi_min_u64(due, link->last_tick_ns + ns_of(link->their_terms.ping_interval_ms));
+    }
+    return due;
+}
+
+/* ---- one step ---------------------------------------------------------------------------- */
+
+static enum rbi_reason reason_of_peer(enum rbi_reason reason)
+{
+    return (unsigned)reason > RBI_REASON_NO_RESOURCES || reason == RBI_REASON_NONE ? RBI_REASON_LEFT
+                                                                                   : reason;
+}
+
+static void dispatch(struct rbi_link_fsm *link,
+                     const struct rbi_link_input *input,
+                     uint64_t now_ns,
+                     struct rbi_link_actions *out)
+{
+    switch (input->type) {
+    case RBI_LINK_OPEN:
+        on_open(link, &input->terms, now_ns, out);
+        break;
+    case RBI_LINK_READY:
+        heard(link, now_ns);
+        on_ready(link, input, now_ns, out);
+        break;
+    case RBI_LINK_READY_ACK:
+        heard(link, now_ns);
+        on_ready_ack(link, input, now_ns, out);
+        break;
+    case RBI_LINK_PING:
+        heard(link, now_ns);
+        on_ping(link, input, now_ns, out);
+        break;
+    case RBI_LINK_PONG:
+    case RBI_LINK_DATA:
+        heard(link, now_ns);
+        break;
+    case RBI_LINK_DISCONNECT:
+        close_link(link, reason_of_peer(input->reason));
+        break;
+    case RBI_LINK_PEER_DEAD:
+        close_link(link, input->reason == RBI_REASON_NONE ? RBI_REASON_CRASHED : input->reason);
+        break;
+    case RBI_LINK_CLOSE:
+        on_close(link, input->reason, out);
+        break;
+    case RBI_LINK_TICK:
+        on_tick(link, now_ns, out);
+        break;
+    }
+}
+
+void rbi_link_step(struct rbi_link_fsm *link,
+                   const struct rbi_link_input *input,
+                   uint64_t now_ns,
+                   struct rbi_link_actions *out)
+{
+    *out = (struct rbi_link_actions){0};
+    if (link->closed) {
+        return;
+    }
+    const bool was_usable = rbi_link_usable(link);
+    dispatch(link, input, now_ns, out);
+    if (link->closed) {
+        out->todo |= was_usable ? RBI_LINK_DO_REPORT_DOWN : RBI_LINK_DO_REPORT_FAILED;
+        out->todo |= RBI_LINK_DO_CLOSE;
+    } else if (!was_usable && rbi_link_usable(link)) {
+        out->todo |= RBI_LINK_DO_REPORT_UP;
+    }
+}
