@@ -23,8 +23,6 @@ struct reader {
     yaml_parser_t yaml;
     const char *text; /* without byte order mark */
     size_t size;
-    size_t byte_at; /* the same place twice: libyaml counts characters */
-    size_t char_at;
     bool stop;
     unsigned documents;
     unsigned document_line;
@@ -75,16 +73,17 @@ static size_t find_section(const struct rbi_config_schema *schema, const char *n
     return i;
 }
 
-/** Byte at a mark. Marks only grow, so that the walk over the text is linear in all. */
-static int byte_at_mark(struct reader *r, const yaml_mark_t *mark)
+/** True when the reader stopped at a tab. It counts characters, the text has bytes. */
+static bool at_tab(const struct reader *r, const yaml_mark_t *mark)
 {
-    while (r->char_at < mark->index && r->byte_at < r->size) {
-        do {
-            r->byte_at++;
-        } while (r->byte_at < r->size && ((unsigned char)r->text[r->byte_at] & 0xc0) == 0x80);
-        r->char_at++;
+    size_t chars = 0;
+    for (size_t i = 0; i < r->size; i++) {
+        chars += ((unsigned char)r->text[i] & 0xc0) != 0x80;
+        if (chars > mark->index) {
+            return r->text[i] == '\t';
+        }
     }
-    return r->byte_at < r->size ? (unsigned char)r->text[r->byte_at] : -1;
+    return false;
 }
 
 /* ---- keys ------------------------------------------------------------------------------- */
@@ -351,9 +350,8 @@ static void check_decoration(struct reader *r,
         rbi_config_error_add(r->errors, place, "anchors are not taken, found %s",
                              rbi_config_quote(name, strlen(name), found, sizeof found));
     }
-    /* libyaml drops the tag "!" from a plain scalar; its byte still stands in the text. */
-    if (tag || byte_at_mark(r, &event->start_mark) == '!') {
-        const char *name = tag ? (const char *)tag : "!";
+    if (tag) {
+        const char *name = (const char *)tag;
         rbi_config_error_add(r->errors, place, "tags are not taken, found %s",
                              rbi_config_quote(name, strlen(name), found, sizeof found));
     }
@@ -439,7 +437,7 @@ static int explain(struct reader *r)
                              "expected UTF-8: %s", problem);
         return 1;
     }
-    const bool tab = byte_at_mark(r, &yaml->problem_mark) == '\t';
+    const bool tab = at_tab(r, &yaml->problem_mark);
     rbi_config_error_add(r->errors, place_of(&yaml->problem_mark), "not YAML: %s%s%s%s",
                          yaml->context ? yaml->context : "", yaml->context ? ": " : "", problem,
                          tab ? "; tabs do not indent, use spaces" : "");

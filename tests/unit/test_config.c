@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shape of the file: sections, keys, duplicates, encodings; each error with its place and way out. */
-#include "bus/config.h"
+/* Shape of the file: sections, keys, duplicates, encodings; each error with its place. */
+#include "bus/config_schema.h"
 #include "tests/support/test.h"
 
 #include <stdio.h>
@@ -322,6 +322,57 @@ static void test_parse_broken_yaml_has_a_place(void **state)
     assert_non_null(strstr(errors.items[1].text, "not YAML"));
 }
 
+/** Text of "section: {key: value}" for a number of base units beyond a limit or at it. */
+static void set_number(const struct rbi_config_key *key, uint64_t value, char *buffer, size_t size)
+{
+    const char *unit = key->type == RBI_CONFIG_TYPE_DURATION ? "ms" : "";
+    unit = key->type == RBI_CONFIG_TYPE_SIZE ? "B" : unit;
+    (void)snprintf(buffer, size, "%.*s: {%s: %llu%s}", (int)(strchr(key->name, '.') - key->name),
+                   key->name, strchr(key->name, '.') + 1, (unsigned long long)value, unit);
+}
+
+static void test_parse_ends_of_every_range(void **state)
+{
+    (void)state;
+    unsigned tried = 0;
+    for (size_t i = 0; i < rbi_config_schema.count; i++) {
+        const struct rbi_config_key *key = &rbi_config_schema.keys[i];
+        char text[128];
+        if (key->type == RBI_CONFIG_TYPE_TEXT || key->type == RBI_CONFIG_TYPE_MODE ||
+            key->type == RBI_CONFIG_TYPE_CHOICE) {
+            continue;
+        }
+        tried++;
+        set_number(key, key->min, text, sizeof text);
+        assert_accepted(text);
+        set_number(key, key->max, text, sizeof text);
+        assert_accepted(text);
+        set_number(key, key->min - 1, text, sizeof text);
+        assert_int_equal(parse(text), 1);
+        assert_non_null(strstr(errors.items[0].text, "out of range"));
+        set_number(key, key->max + 1, text, sizeof text);
+        assert_int_equal(parse(text), 1);
+        assert_non_null(strstr(errors.items[0].text, "out of range"));
+    }
+    assert_int_equal(tried, 15);
+}
+
+static void test_restart_is_asked_for_where_it_is_needed(void **state)
+{
+    (void)state;
+    static const char *const restart[] = {"daemon.socket",      "daemon.socket_mode",
+                                          "daemon.loop",        "directory.slots",
+                                          "directory.clusters", "directory.snapshots"};
+    for (size_t i = 0; i < rbi_config_schema.count; i++) {
+        const struct rbi_config_key *key = &rbi_config_schema.keys[i];
+        bool expected = false;
+        for (size_t j = 0; j < RBI_ARRAY_SIZE(restart); j++) {
+            expected |= strcmp(restart[j], key->name) == 0;
+        }
+        assert_int_equal(key->restart, expected);
+    }
+}
+
 struct seen {
     unsigned count;
     bool restart;
@@ -446,6 +497,8 @@ int main(void)
         cmocka_unit_test(test_parse_nothing_is_not_a_value),
         cmocka_unit_test(test_parse_encodings_and_bytes),
         cmocka_unit_test(test_parse_broken_yaml_has_a_place),
+        cmocka_unit_test(test_parse_ends_of_every_range),
+        cmocka_unit_test(test_restart_is_asked_for_where_it_is_needed),
         cmocka_unit_test(test_diff_reports_each_change),
         cmocka_unit_test(test_print_and_doc_cover_every_key),
     };

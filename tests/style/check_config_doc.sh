@@ -1,0 +1,32 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# docs/configuration.md and configs/ringbusd.yaml say what bus/config_schema.c says.
+# Usage: check_config_doc.sh GENERATOR [ROOT [--write]]
+set -eu
+generator=$1
+cd "${2:-$(dirname "$0")/../..}"
+doc=docs/configuration.md
+yaml=configs/ringbusd.yaml
+new=$(mktemp -d)
+trap 'rm -rf "$new"' EXIT
+
+"$generator" table >"$new/table"
+"$generator" yaml >"$new/yaml"
+# The table stands between two marks; everything else in the page is written by hand.
+awk -v table="$new/table" '
+    /^<!-- keys: end/ { inside = 0 }
+    !inside { print }
+    /^<!-- keys: begin/ { inside = marks = 1; while ((getline line < table) > 0) print line }
+    END { if (!marks) exit 1 }
+' "$doc" >"$new/doc" || { echo "$doc: marks of the table not found"; exit 1; }
+
+if [ "${3:-}" = --write ]; then
+    cp "$new/doc" "$doc"
+    cp "$new/yaml" "$yaml"
+    exit 0
+fi
+r=0
+diff -u "$doc" "$new/doc" || r=1
+diff -u "$yaml" "$new/yaml" || r=1
+[ $r = 0 ] || echo "run: cmake --build BUILD --target config_docs"
+exit $r

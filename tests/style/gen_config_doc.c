@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes what is known about the configuration from the one table: "table" for
+ * docs/configuration.md, "yaml" for configs/ringbusd.yaml.
+ */
+#include "bus/config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void table_row(void *context,
+                      const char *key,
+                      const char *type,
+                      const char *unit,
+                      const char *default_value,
+                      const char *range,
+                      bool needs_restart,
+                      const char *text)
+{
+    (void)context;
+    printf("| `%s` | %s%s%s | `%s` | %s | %s | %s |\n", key, type, unit[0] ? ": " : "", unit,
+           default_value[0] ? default_value : "\"\"", range, needs_restart ? "restart" : "reload",
+           text);
+}
+
+/** Writes a comment in lines of at most 96 columns. */
+static void comment(const char *text)
+{
+    size_t column = 0;
+    while (*text) {
+        const size_t word = strcspn(text, " ");
+        if (column != 0 && column + 1 + word > 96) {
+            printf("\n");
+            column = 0;
+        }
+        column += (size_t)printf("%s%.*s", column == 0 ? "  # " : " ", (int)word, text);
+        text += word;
+        text += strspn(text, " ");
+    }
+    printf("\n");
+}
+
+static void yaml_key(void *context,
+                     const char *key,
+                     const char *type,
+                     const char *unit,
+                     const char *default_value,
+                     const char *range,
+                     bool needs_restart,
+                     const char *text)
+{
+    const char **section = context;
+    const char *leaf = strchr(key, '.') + 1;
+    const size_t length = (size_t)(leaf - key);
+    const bool quoted = strcmp(type, "text") == 0 || strcmp(type, "mode") == 0;
+    if (!*section || strncmp(*section, key, length) != 0) {
+        printf("%s%.*s:\n", *section ? "\n" : "", (int)length - 1, key);
+    } else {
+        printf("\n");
+    }
+    *section = key;
+    comment(text);
+    printf("  # %s%s%s%s; %s; default %s; a change needs a %s.\n", type, unit[0] ? " (" : "", unit,
+           unit[0] ? ")" : "", range, default_value[0] ? default_value : "\"\"",
+           needs_restart ? "restart" : "reload");
+    printf(quoted ? "  %s: \"%s\"\n" : "  %s: %s\n", leaf, default_value);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "table") == 0) {
+        printf("| key | type: units | default | range | change needs | meaning |\n");
+        printf("| --- | --- | --- | --- | --- | --- |\n");
+        rbi_config_doc(table_row, NULL);
+        return 0;
+    }
+    if (argc == 2 && strcmp(argv[1], "yaml") == 0) {
+        const char *section = NULL;
+        printf("# SPDX-License-Identifier: Apache-2.0\n"
+               "# Every key of ringbusd with its default. Written by the build target config_docs "
+               "from\n"
+               "# the table in bus/config_schema.c; docs/configuration.md has the rules of the "
+               "format.\n");
+        rbi_config_doc(yaml_key, &section);
+        return 0;
+    }
+    fprintf(stderr, "usage: gen_config_doc table|yaml\n");
+    return 2;
+}

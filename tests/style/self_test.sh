@@ -1,0 +1,103 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The checks must fail: each is shown a small tree that is right, then the same tree with
+# one thing wrong.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+failed=0
+spdx='/* SPDX-License-Identifier: Apache-2.0 */'
+
+fresh() {
+    rm -rf "${tree:?}"/*
+    mkdir "$tree/shm" "$tree/bus" "$tree/libclient" "$tree/daemon" "$tree/examples"
+    printf '%s\n' "$spdx" '#include "shm/b.h"' '#include <string.h>' >"$tree/shm/a.c"
+    printf '%s\n' "$spdx" '/* R1: pairs with A1. */' 'rbi_store_rel(p, 1);' \
+        '/* A1: pairs with R1. */' 'x = rbi_load_acq(p);' \
+        '/* B1: pairs with B2. */' 'rbi_store_seq(p, 1);' \
+        '/* B2: pairs with B1. */' 'x = rbi_load_seq(p);' \
+        '/* R3: pairs with A3 (c.c). */' 'rbi_store_rel(p, 1);' >"$tree/shm/b.h"
+    printf '%s\n' "$spdx" '#include "bus/a.h"' '#include "shm/b.h"' >"$tree/bus/a.c"
+    printf '%s\n' "$spdx" '#include "libclient/c.h"' '#include "ringbus/ringbus.h"' \
+        '/* A3: pairs with R3 (b.h). */' 'x = rbi_load_acq(p);' >"$tree/libclient/c.c"
+    printf '%s\n' "$spdx" '#include "daemon/d.h"' '#include "bus/a.h"' >"$tree/daemon/d.c"
+    printf '%s\n' "$spdx" '#include <ringbus/ringbus.h>' '#include "local.h"' >"$tree/examples/e.c"
+    printf '%s\n' "$spdx" >"$tree/examples/local.h"
+}
+
+passes() { # passes CHECK
+    fresh
+    if ! out=$("$here/$1" "$tree" 2>&1); then
+        echo "$1 refuses a tree that is right: $out"
+        failed=1
+    fi
+}
+
+# fails CHECK FILE LINE: appending LINE to FILE must make CHECK fail and name the file.
+fails() {
+    fresh
+    printf '%s\n' "$3" >>"$tree/$2"
+    wrong "$1" "$2" "$3"
+}
+wrong() {
+    if out=$("$here/$1" "$tree" 2>&1); then
+        echo "$1 does not see in $2: $3"
+        failed=1
+    elif ! printf '%s\n' "$out" | grep -q "$2"; then
+        echo "$1 fails without naming $2 ($3): $out"
+        failed=1
+    fi
+}
+
+passes check_includes.sh
+fails check_includes.sh shm/a.c '#include "bus/a.h"'
+fails check_includes.sh shm/a.c '#include <ringbus/ringbus.h>'
+fails check_includes.sh bus/a.c '#include "daemon/d.h"'
+fails check_includes.sh bus/a.c '#include "ringbus/ringbus.h"'
+fails check_includes.sh bus/a.c '# include <sys/socket.h>'
+fails check_includes.sh bus/a.c '#include <time.h>'
+fails check_includes.sh libclient/c.c '#include "daemon/d.h"'
+fails check_includes.sh daemon/d.c '#include "libclient/c.h"'
+fails check_includes.sh daemon/d.c '#include "../libclient/c.h"'
+fails check_includes.sh examples/e.c '#include "shm/b.h"'
+fails check_includes.sh examples/e.c '#include "bus/a.h"'
+fails check_includes.sh examples/e.c '#include "nowhere.h"'
+
+passes check_orders.sh
+fails check_orders.sh shm/a.c 'rbi_store_rel(p, 1);'
+fails check_orders.sh libclient/c.c 'x = rbi_load_acq(p);'
+fails check_orders.sh shm/a.c 'x = rbi_load_seq(p);'
+fails check_orders.sh shm/a.c '/* R7: pairs with A7. */'
+fails check_orders.sh shm/a.c '/* A1: pairs with R1. */'
+fails check_orders.sh shm/b.h '/* A1: pairs with R9. */'
+fails check_orders.sh shm/b.h '/* B3: pairs with B2. */'
+fails check_orders.sh shm/b.h '/* R8: pairs with B1. */'
+swap() { # swap FILE SED CHECK: an edit that must be seen
+    fresh
+    sed -i "$2" "$tree/$1"
+    wrong check_orders.sh "$1" "$2"
+}
+swap shm/b.h 's/rbi_store_seq/rbi_store_rel/'
+swap shm/b.h 's/rbi_load_acq/rbi_load_seq/'
+swap shm/b.h 's/x = rbi_load_acq(p)/rbi_store_rel(p, 1)/'
+swap shm/b.h 's/A1: pairs with R1/A1: pairs with R3/'
+swap shm/b.h 's/ (c.c)//'
+swap libclient/c.c 's/ (b.h)//'
+
+passes check_banned.sh
+for call in 'strcpy(a, b);' 'strcat(a, b);' 'sprintf(a, "x");' 'gets(a);' 'x = rand();' 'x = rand ();' \
+    'p = alloca(9);' 'x = atoi(s);' '/* TODO: later */' '/* FIXME */' '/* XXX */' 'int x; ' 'int x;	'; do
+    fails check_banned.sh shm/a.c "$call"
+done
+fails check_banned.sh bus/a.c "/* $(printf '%0100d' 0) */"
+fresh
+printf '%s\n' 'int x;' >"$tree/bus/a.c"
+wrong check_banned.sh bus/a.c 'no SPDX line'
+fresh
+printf '%s\n' 'snprintf(a, n, "x"); mkstemp("/tmp/XXXXXX"); operand(x); fgets(a, n, f);' >>"$tree/bus/a.c"
+if ! out=$("$here/check_banned.sh" "$tree" 2>&1); then
+    echo "check_banned.sh refuses what is allowed: $out"
+    failed=1
+fi
+exit $failed
