@@ -18,7 +18,7 @@
 #include "bus/pidf.h"
 #include "shm/base.h"
 
-#define RBI_CONFIG_TEXT_MAX   (1024U * 1024U) /* larger files are refused by name of this limit */
+#define RBI_CONFIG_TEXT_MAX   1048576U /* larger files are refused by name of this limit */
 #define RBI_CONFIG_STRING_MAX 255U
 
 enum rbi_log_level { RBI_LOG_ERROR = 0, RBI_LOG_WARNING = 1, RBI_LOG_INFO = 2, RBI_LOG_DEBUG = 3 };
