@@ -38,7 +38,7 @@ const char *rbi_config_quote(const char *text, size_t length, char *buffer, size
     buffer[n++] = '"';
     for (size_t i = 0; i < length && i < room; i++) {
         const unsigned char c = (unsigned char)text[i];
-        buffer[n++] = c < 0x20 || c >= 0x7f ? '?' : (char)c;
+        buffer[n++] = c < 0x20 || c >= 0x7f ? '?' : text[i];
     }
     (void)snprintf(buffer + n, size - n, "%s", length > room ? "...\"" : "\"");
     return buffer;
