@@ -37,8 +37,10 @@ const char *rbi_config_quote(const char *text, size_t length, char *buffer, size
     size_t n = 0;
     buffer[n++] = '"';
     for (size_t i = 0; i < length && i < room; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        buffer[n++] = c < 0x20 || c >= 0x7f ? '?' : text[i];
+        buffer[n++] = '?';
+        if (text[i] >= 0x20 && text[i] < 0x7f) { /* char is signed or not */
+            buffer[n - 1] = text[i];
+        }
     }
     (void)snprintf(buffer + n, size - n, "%s", length > room ? "...\"" : "\"");
     return buffer;
