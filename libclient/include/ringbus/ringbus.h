@@ -8,11 +8,11 @@
  * ringbus_wait() and ringbus_poll() in turn. The shortest sender: ringbus_open(),
  * ringbus_target(), wait for RINGBUS_EVENT_READY, ringbus_send().
  *
- * Threads. A handle belongs to one thread at a time; ringbus_wake() alone may be
- * called from any thread and from signal handlers. Handing a handle over to
- * another thread needs the usual synchronisation and nothing else, except in debug
- * builds, where the new owner calls ringbus_adopt() first. One process may open
- * many handles.
+ * Threads. A handle is used by one thread at a time; ringbus_wake() alone may be
+ * called from any thread and from signal handlers. Another thread may take a handle
+ * over with the usual synchronisation (a mutex around the calls will do). Debug
+ * builds notice two threads inside one handle: the second gets
+ * RINGBUS_E_WRONG_THREAD. One process may open many handles.
  *
  * Calls inside callbacks. Everything is allowed except ringbus_poll(), ringbus_wait()
  * and ringbus_close(), which return RINGBUS_E_BUSY.
@@ -88,7 +88,7 @@ enum ringbus_error_kind {
     X(ARGUMENT, -31, USAGE, "an argument is out of its range")                                     \
     X(PATH, -32, USAGE, "not a path /App/Area/Platform/World/Group/Cluster[/Instance]")            \
     X(WRONG_PROCESS, -33, USAGE, "the handle was opened before fork() by the parent")              \
-    X(WRONG_THREAD, -34, USAGE, "another thread owns the handle")                                  \
+    X(WRONG_THREAD, -34, USAGE, "another thread is inside this handle now")                        \
     X(NOT_TARGET, -35, USAGE, "call ringbus_target() for this cluster first")                      \
     X(NOT_REQUEST, -36, USAGE, "the message is not a request, or was answered already")            \
     X(HANDLER_FAILED, -37, GONE, "the receiver's handler reported a failure")                      \
@@ -369,8 +369,6 @@ RINGBUS_API int ringbus_close(struct ringbus *bus, uint32_t drain_ms);
 RINGBUS_API int ringbus_self(const struct ringbus *bus, struct ringbus_addr *out);
 /** The endpoint's own path; valid as long as the handle. NULL for a wrong handle. */
 RINGBUS_API const char *ringbus_self_path(const struct ringbus *bus);
-/** Makes the calling thread the owner of a handle that was handed over. */
-RINGBUS_API int ringbus_adopt(struct ringbus *bus);
 /** What the application keeps beside the handle. */
 RINGBUS_API void *ringbus_user(const struct ringbus *bus);
 

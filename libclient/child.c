@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libclient/child.c - an inherited handle in the child of a fork. The shared mappings are
+ * not there (MADV_DONTFORK), so their addresses may hold something else by now and must
+ * not be unmapped; sockets and the epoll set are the parent's too and must not be changed,
+ * only our copies of the descriptors closed.
+ */
+#include "libclient/internal.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void close_copy(int fd)
+{
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+}
+
+static void forget_end(struct rbi_end *end)
+{
+    close_copy(end->bell);
+    close_copy(end->own_side.fd);
+    rbi_refs_deinit(&end->refs);
+    if (end->peer_pool != NULL && --end->peer_pool->refs == 0) {
+        free(end->peer_pool);
+    }
+    free(end);
+}
+
+void rbi_close_in_child(struct ringbus *bus)
+{
+    ck_hs_iterator_t iterator = CK_HS_ITERATOR_INITIALIZER;
+    void *entry = NULL;
+    while (ck_hs_next(&bus->peers, &iterator, &entry)) {
+        forget_end(RBI_CONTAINER_OF(entry, struct rbi_end, peer));
+    }
+    ck_hs_destroy(&bus->peers);
+    for (unsigned c = 0; c < bus->cluster_count; c++) {
+        rbi_cluster_free(bus->clusters[c]);
+    }
+    free(bus->clusters);
+    free(bus->ends);
+    free(bus->watches.prefixes);
+    free(bus->events.items);
+    free(bus->pool.next_free);
+    free(bus->pool.ref_count);
+    rbi_calls_deinit(&bus->calls);
+    close_copy(bus->control.sock);
+    close_copy(bus->page_segment.fd);
+    close_copy(bus->pool.segment.fd);
+    close_copy(bus->directory_segment.fd);
+    close_copy(bus->epoll);
+    close_copy(bus->wake);
+    close_copy(bus->timer);
+    (void)munmap(bus->guard_page, RBI_PAGE);
+    free(bus->set);
+    free(bus->idc);
+    free(bus->tags);
+    free(bus->token);
+    free(bus);
+}

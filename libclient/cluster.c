@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libclient/cluster.c - what we know of the instances of a targeted cluster, and the choice
+ * of one of them. The choice touches nothing but this process's own memory.
+ */
+#include "libclient/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct rbi_cluster *rbi_cluster_find(struct ringbus *bus, uint64_t id)
+{
+    struct rbi_cluster *last = bus->last_cluster;
+    if (RBI_LIKELY(last != NULL && last->id == id)) {
+        return last;
+    }
+    for (unsigned i = 0; i < bus->cluster_count; i++) {
+        if (bus->clusters[i]->id == id) {
+            bus->last_cluster = bus->clusters[i];
+            return bus->clusters[i];
+        }
+    }
+    return NULL;
+}
+
+struct rbi_member *rbi_member_find(const struct rbi_cluster *cluster, int32_t instance)
+{
+    unsigned low = 0;
+    unsigned high = cluster->member_count;
+    while (low < high) {
+        const unsigned middle = low + (high - low) / 2;
+        if (cluster->members[middle].instance < instance) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < cluster->member_count && cluster->members[low].instance == instance
+               ? &cluster->members[low]
+               : NULL;
+}
+
+void rbi_cluster_free(struct rbi_cluster *cluster)
+{
+    if (cluster != NULL) {
+        free(cluster->members);
+        free(cluster->ready);
+        free(cluster->owner);
+        free(cluster);
+    }
+}
+
+/* An instance that is leaving, or whose weight is 0, stays reachable by its id only. */
+static bool takes_dispatch(const struct rbi_member *member)
+{
+    return member->end != NULL && member->end->usable && member->weight > 0 &&
+           (member->state == RBI_ENDPOINT_READY || member->state == RBI_ENDPOINT_BUSY);
+}
+
+void rbi_cluster_refresh(struct ringbus *bus, struct rbi_cluster *cluster)
+{
+    (void)bus;
+    cluster->dispatch_stale = false;
+    cluster->owner_stale = true;
+    cluster->ready_count = 0;
+    if (cluster->ready_room < cluster->member_count) {
+        struct rbi_end **ready =
+            realloc(cluster->ready, cluster->member_count * sizeof *cluster->ready);
+        if (ready == NULL) {
+            cluster->dispatch_stale = true; /* tried again at the next pick */
+            return;
+        }
+        cluster->ready = ready;
+        cluster->ready_room = cluster->member_count;
+    }
+    for (unsigned i = 0; i < cluster->member_count; i++) {
+        if (takes_dispatch(&cluster->members[i])) {
+            cluster->ready[cluster->ready_count++] = cluster->members[i].end;
+        }
+    }
+}
+
+/* Cold: after a change of membership only. */
+static RBI_COLD bool build_owners(struct rbi_cluster *cluster)
+{
+    if (cluster->owner == NULL) {
+        cluster->owner = malloc(RBI_HRW_SLOTS * sizeof *cluster->owner);
+        if (cluster->owner == NULL) {
+            return false;
+        }
+    }
+    struct rbi_hrw_member *members = malloc(cluster->ready_count * sizeof *members);
+    if (members == NULL) {
+        return false;
+    }
+    for (unsigned i = 0; i < cluster->ready_count; i++) {
+        const struct rbi_member *member =
+            rbi_member_find(cluster, cluster->ready[i]->peer.instance);
+        members[i].instance = cluster->ready[i]->peer.instance;
+        members[i].weight = member != NULL ? member->weight : 0;
+    }
+    rbi_hrw_build(cluster->owner, RBI_HRW_SLOTS, members, cluster->ready_count);
+    free(members);
+    cluster->owner_stale = false;
+    return true;
+}
+
+struct rbi_end *
+rbi_cluster_pick(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t key)
+{
+    if (RBI_UNLIKELY(cluster->dispatch_stale)) {
+        rbi_cluster_refresh(bus, cluster);
+    }
+    if (RBI_UNLIKELY(cluster->ready_count == 0)) {
+        return NULL;
+    }
+    if (keyed) {
+        if (RBI_UNLIKELY(cluster->owner_stale) && !build_owners(cluster)) {
+            return NULL;
+        }
+        const uint16_t owner = cluster->owner[rbi_hrw_slot(key, RBI_HRW_SLOTS)];
+        return RBI_LIKELY(owner < cluster->ready_count) ? cluster->ready[owner] : NULL;
+    }
+    /* The cursor outlives changes of membership, so that nobody is favoured by them. */
+    if (++cluster->cursor >= cluster->ready_count) {
+        cluster->cursor = 0;
+    }
+    return cluster->ready[cluster->cursor];
+}
+
+void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
+{
+    struct rbi_cluster *cluster = rbi_cluster_find(bus, end->peer.cluster);
+    if (cluster == NULL) {
+        return;
+    }
+    cluster->dispatch_stale = true;
+    struct rbi_member *member = rbi_member_find(cluster, end->peer.instance);
+    if (member == NULL) {
+        return;
+    }
+    if (end->phase == RBI_END_LINKED) {
+        member->end = end;
+        if (end->usable) {
+            member->retry_ns = RBI_NEVER;
+            member->retry_count = 0;
+        }
+    } else if (member->end == end) {
+        member->end = NULL;
+        /* Still listed by the daemon: perhaps only the link has failed, so try again. */
+        member->retry_ns =
+            member->wanted && !bus->closing ? bus->now_ns + 50 * RBI_NS_PER_MS : RBI_NEVER;
+        rbi_deadline_at_most(bus, member->retry_ns);
+    }
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libclient/control_frames.c - what the frames between us and ringbusd mean. */
+#include "libclient/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- getting on the bus ----------------------------------------------------------------- */
+
+void rbi_control_hello(struct ringbus *bus)
+{
+    struct rbi_wire_hello hello = {.protocol_min = RBI_WIRE_PROTOCOL_MIN,
+                                   .protocol_max = RBI_WIRE_PROTOCOL_MAX,
+                                   .fingerprint = rbi_layout_fingerprint()};
+    rbi_text_format(&hello.software, "libringbus %s", ringbus_version());
+    rbi_text_set(&hello.program, bus->program);
+    (void)rbi_control_send(bus, RBI_WIRE_HELLO, &hello, NULL, 0);
+}
+
+static void send_register(struct ringbus *bus)
+{
+    struct rbi_control *control = &bus->control;
+    const int fds[] = {bus->page_segment.fd, bus->pool.segment.fd};
+    struct rbi_wire_registration body = {.weight = bus->weight,
+                                         .state = bus->state,
+                                         .incarnation = bus->self.incarnation,
+                                         .page_bytes = bus->page_segment.size,
+                                         .pool_bytes = bus->pool.segment.size,
+                                         .daemon_incarnation = control->daemon_incarnation,
+                                         .cookie = control->cookie};
+    rbi_text_set(&body.path, bus->self_path);
+    rbi_text_set(&body.set, bus->set);
+    rbi_text_set(&body.idc, bus->idc);
+    rbi_text_set(&body.tags, bus->tags);
+    rbi_text_set(&body.token, bus->token);
+    control->phase = RBI_CONTROL_REGISTER;
+    control->register_serial =
+        rbi_control_send(bus, RBI_WIRE_REGISTER, &body, fds, RBI_ARRAY_SIZE(fds));
+}
+
+static void map_directory(struct ringbus *bus, int fd, uint64_t bytes)
+{
+    struct rbi_segment segment = RBI_SEGMENT_NULL;
+    struct rbi_directory_view view;
+    int r = rbi_segment_adopt(&segment, fd, RBI_SEGMENT_DIRECTORY, bytes, bytes);
+    if (r == 0) {
+        r = rbi_directory_view_init(&view, segment.base, segment.size);
+    }
+    if (r < 0) {
+        rbi_segment_deinit(&segment);
+        (void)rbi_fail_errno(bus, r, "mapping the directory");
+        return; /* everything but look-ups works without it */
+    }
+    rbi_segment_deinit(&bus->directory_segment);
+    bus->directory_segment = segment;
+    bus->directory = view;
+    bus->directory_mapped = true;
+}
+
+static void
+on_hello_ok(struct ringbus *bus, const struct rbi_wire_hello_ok *body, struct rbi_fdlist *fds)
+{
+    struct rbi_control *control = &bus->control;
+    const int fd = rbi_fdlist_steal(fds, 0);
+    if (fd < 0) {
+        rbi_control_lost(bus, "no descriptor for the directory: out of file descriptors?");
+        bus->error.code = RINGBUS_E_NO_FDS;
+        return;
+    }
+    map_directory(bus, fd, body->directory_bytes);
+    (void)close(fd);
+    if (control->phase != RBI_CONTROL_HELLO) {
+        return; /* a larger directory has taken over */
+    }
+    send_register(bus); /* still names the daemon that gave our incarnation */
+    control->daemon_incarnation = body->daemon_incarnation;
+}
+
+static void publish_identity(struct ringbus *bus)
+{
+    rbi_store_rlx(&bus->page->cluster, bus->self.cluster);
+    rbi_store_rlx(&bus->page->instance, (uint64_t)(uint32_t)bus->self.instance);
+    rbi_store_rlx(&bus->page->incarnation, bus->self.incarnation);
+    rbi_store_rlx(&bus->page->state, bus->state);
+}
+
+static void on_registered(struct ringbus *bus,
+                          const struct rbi_wire_header *header,
+                          const struct rbi_wire_registered *body)
+{
+    struct rbi_control *control = &bus->control;
+    if (control->phase != RBI_CONTROL_REGISTER || header->reply_to != control->register_serial) {
+        return;
+    }
+    const bool back = control->ever_on;
+    bus->self.cluster = body->cluster;
+    bus->self.instance = body->instance;
+    bus->self.incarnation = body->incarnation;
+    (void)snprintf(bus->self_path, sizeof bus->self_path, "%s", body->path.bytes);
+    control->cookie = body->cookie;
+    control->slot = body->slot;
+    control->phase = RBI_CONTROL_ON;
+    control->ever_on = true;
+    control->retry_count = 0;
+    publish_identity(bus);
+    if (back) {
+        bus->daemon_lost_pending = false;
+        bus->daemon_back_pending = true;
+        rbi_target_resend(bus);
+    }
+}
+
+void rbi_control_state(struct ringbus *bus, uint32_t state)
+{
+    const struct rbi_wire_set_state body = {.state = state};
+    bus->state = state;
+    rbi_store_rlx(&bus->page->state, state);
+    (void)rbi_control_send(bus, RBI_WIRE_SET_STATE, &body, NULL, 0);
+}
+
+/* ---- links ------------------------------------------------------------------------------ */
+
+static void refuse(struct ringbus *bus, uint64_t link_id, int code, const char *text)
+{
+    struct rbi_wire_refuse body = {.link_id = link_id, .code = code};
+    rbi_text_set(&body.text, text);
+    (void)rbi_control_send(bus, RBI_WIRE_REFUSE, &body, NULL, 0);
+}
+
+/* We want this peer too, or wait for it to meet us: say READY on the link that there is. */
+static void open_if_wanted(struct ringbus *bus, struct rbi_end *end)
+{
+    struct rbi_link_input input = {.type = RBI_LINK_OPEN};
+    if (!end->wanted && rbi_target_wants(bus, &end->peer, &input.terms)) {
+        end->wanted = true;
+        rbi_end_step(bus, end, &input);
+    }
+}
+
+static int accept_link(struct ringbus *bus,
+                       const struct rbi_wire_introduced *body,
+                       const int *fds,
+                       struct rbi_end **out)
+{
+    const struct rbi_pidf peer = {
+        .cluster = body->cluster, .instance = body->instance, .incarnation = body->incarnation};
+    struct rbi_end *end = rbi_end_new(bus, &peer, body->path.bytes);
+    if (end == NULL) {
+        return bus->error.code;
+    }
+    end->link_id = body->link_id;
+    int side_fd = end->own_side.fd;
+    end->own_side.fd = -1; /* attaching closes it, ACCEPT still needs it */
+    int r = rbi_end_attach(bus, end, fds[0], body->side_bytes, fds[1], body->pool_bytes, fds[2]);
+    if (r == 0 && rbi_bell_check(fds[3]) != 0) {
+        r = rbi_fail(bus, RINGBUS_E_BAD_PEER, "%s offered a bell that is no socket", end->path);
+    }
+    if (r == 0) {
+        r = rbi_end_index(bus, end);
+        r = r == 0 ? rbi_end_activate(bus, end, fds[3]) : r;
+        r = r < 0 ? rbi_fail_errno(bus, r, "accepting a link") : 0;
+    }
+    if (r == 0) {
+        const struct rbi_wire_accept accept = {.link_id = body->link_id,
+                                               .side_bytes = end->own_side.size};
+        if (rbi_control_send(bus, RBI_WIRE_ACCEPT, &accept, &side_fd, 1) == 0) {
+            r = RINGBUS_E_NO_DAEMON;
+        }
+    }
+    (void)close(side_fd);
+    if (r != 0) {
+        end->bell = -1; /* still the caller's */
+        rbi_end_free(bus, end);
+        return r;
+    }
+    *out = end;
+    return 0;
+}
+
+static void
+on_introduced(struct ringbus *bus, const struct rbi_wire_introduced *body, struct rbi_fdlist *list)
+{
+    int fds[4];
+    unsigned got = 0;
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(fds); i++) {
+        fds[i] = rbi_fdlist_steal(list, i);
+        got += fds[i] >= 0 ? 1U : 0U;
+    }
+    struct rbi_end *end = NULL;
+    int r = 0;
+    struct rbi_end *old = rbi_end_find(bus, body->cluster, body->instance);
+    if (got < RBI_ARRAY_SIZE(fds)) {
+        r = rbi_fail(bus, RINGBUS_E_NO_FDS, "a link from %s: out of file descriptors",
+                     body->path.bytes);
+    } else if (bus->closing) {
+        r = RINGBUS_E_DRAINING;
+    } else if (old != NULL && old->phase == RBI_END_INTRODUCING) {
+        rbi_end_free(bus, old); /* both asked at once; the daemon chose the other's request */
+    } else if (old != NULL && old->peer.incarnation == body->incarnation &&
+               old->phase == RBI_END_LINKED) {
+        r = RINGBUS_E_IN_USE;
+    } else if (old != NULL) {
+        rbi_end_peer_gone(bus, old, RBI_REASON_REPLACED);
+        rbi_end_unindex(bus, old);
+    }
+    if (r == 0) {
+        r = accept_link(bus, body, fds, &end);
+    }
+    if (end == NULL) {
+        for (unsigned i = 0; i < RBI_ARRAY_SIZE(fds); i++) {
+            if (fds[i] >= 0) {
+                (void)close(fds[i]);
+            }
+        }
+        refuse(bus, body->link_id, r, ringbus_errmsg(bus));
+        return;
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        (void)close(fds[i]); /* mapped; the bell stays */
+    }
+    open_if_wanted(bus, end);
+}
+
+static int complete_link(struct ringbus *bus,
+                         struct rbi_end *end,
+                         const struct rbi_wire_linked *body,
+                         struct rbi_fdlist *list)
+{
+    int fds[3];
+    unsigned got = 0;
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(fds); i++) {
+        fds[i] = rbi_fdlist_steal(list, i);
+        got += fds[i] >= 0 ? 1U : 0U;
+    }
+    int r = 0;
+    if (got < RBI_ARRAY_SIZE(fds)) {
+        r = rbi_fail(bus, RINGBUS_E_NO_FDS, "the link to %s: out of file descriptors", end->path);
+    } else {
+        r = rbi_end_attach(bus, end, fds[0], body->side_bytes, fds[1], body->pool_bytes, fds[2]);
+    }
+    if (r == 0) {
+        const int bell = end->bell;
+        r = rbi_end_activate(bus, end, bell);
+        r = r < 0 ? rbi_fail_errno(bus, r, "completing a link") : 0;
+    }
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(fds); i++) {
+        if (fds[i] >= 0) {
+            (void)close(fds[i]);
+        }
+    }
+    return r;
+}
+
+static void on_linked(struct ringbus *bus,
+                      const struct rbi_wire_header *header,
+                      const struct rbi_wire_linked *body,
+                      struct rbi_fdlist *list)
+{
+    struct rbi_end *end = rbi_end_find_serial(bus, header->reply_to);
+    int r = RINGBUS_E_NOT_TARGET;
+    if (end != NULL) {
+        end->link_id = body->link_id;
+        end->peer.incarnation = body->incarnation;
+        r = complete_link(bus, end, body, list);
+    }
+    if (r != 0) {
+        struct rbi_wire_link_down down = {.link_id = body->link_id,
+                                          .reason = RBI_REASON_NO_RESOURCES};
+        rbi_text_set(&down.text, end != NULL ? ringbus_errmsg(bus) : "no longer wanted");
+        (void)rbi_control_send(bus, RBI_WIRE_LINK_DOWN, &down, NULL, 0);
+        if (end != NULL) {
+            const struct rbi_pidf peer = end->peer;
+            rbi_end_free(bus, end);
+            rbi_target_introduce_failed(bus, &peer, r, bus->error.text, false);
+        }
+        return;
+    }
+    open_if_wanted(bus, end);
+}
+
+static void on_link_down(struct ringbus *bus, const struct rbi_wire_link_down *body)
+{
+    struct rbi_end *end = rbi_end_find_link(bus, body->link_id);
+    if (end != NULL) {
+        end->link_id = 0; /* the daemon has forgotten it: nothing to tell it later */
+        rbi_end_peer_gone(bus, end,
+                          body->reason > RBI_REASON_NO_RESOURCES ? RBI_REASON_LEFT
+                                                                 : (enum rbi_reason)body->reason);
+    }
+}
+
+/* ---- errors ------------------------------------------------------------------------------ */
+
+static void on_error(struct ringbus *bus,
+                     const struct rbi_wire_header *header,
+                     const struct rbi_wire_error *body)
+{
+    struct rbi_control *control = &bus->control;
+    const int code = body->code < 0 ? body->code : RINGBUS_E_INTERNAL;
+    if (control->phase == RBI_CONTROL_HELLO || control->phase == RBI_CONTROL_REGISTER) {
+        rbi_control_lost(bus, body->text.bytes);
+        (void)rbi_fail(bus, code, "%s",
+                       body->text.bytes[0] != '\0' ? body->text.bytes : ringbus_strerror(code));
+        return;
+    }
+    struct rbi_end *end = header->reply_to != 0 ? rbi_end_find_serial(bus, header->reply_to) : NULL;
+    if (end != NULL) {
+        const struct rbi_pidf peer = end->peer;
+        rbi_end_free(bus, end);
+        rbi_target_introduce_failed(bus, &peer, code, body->text.bytes, body->link_id != 0);
+        return;
+    }
+    (void)rbi_fail(bus, code, "%s", body->text.bytes);
+}
+
+void rbi_control_frame(struct ringbus *bus,
+                       const struct rbi_wire_header *header,
+                       const union rbi_wire_body *body,
+                       struct rbi_fdlist *fds)
+{
+    switch (header->type) {
+    case RBI_WIRE_HELLO_OK:
+        on_hello_ok(bus, &body->hello_ok, fds);
+        break;
+    case RBI_WIRE_REGISTERED:
+        on_registered(bus, header, &body->registered);
+        break;
+    case RBI_WIRE_ERROR:
+        on_error(bus, header, &body->error);
+        break;
+    case RBI_WIRE_EVENT:
+        rbi_target_event(bus, &body->event);
+        break;
+    case RBI_WIRE_RESYNC:
+        rbi_target_resync(bus);
+        break;
+    case RBI_WIRE_INTRODUCED:
+        on_introduced(bus, &body->introduced, fds);
+        break;
+    case RBI_WIRE_LINKED:
+        on_linked(bus, header, &body->linked, fds);
+        break;
+    case RBI_WIRE_LINK_DOWN:
+        on_link_down(bus, &body->link_down);
+        break;
+    default:
+        break; /* OK, STOPPING and what later versions may say */
+    }
+}

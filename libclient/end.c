@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libclient/end.c - the memory of a link: our side, what we map of the peer's, and
+ * the two tables in which an end is found.
+ *
+ * Everything in a peer's segments is untrusted. Geometry is copied once, checked, and
+ * only the copies are used.
+ */
+#include "libclient/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- lookup ---------------------------------------------------------------------------- */
+
+unsigned long rbi_end_hash(uint64_t cluster, int32_t instance)
+{
+    uint64_t x = cluster ^ ((uint64_t)(uint32_t)instance * UINT64_C(0x9e3779b97f4a7c15));
+    return (unsigned long)(x ^ (x >> 29));
+}
+
+/* The loop has no peer but ourselves; every end, loop included, is unique by address. */
+struct rbi_end *rbi_end_find(struct ringbus *bus, uint64_t cluster, int32_t instance)
+{
+    const struct rbi_pidf key = {.cluster = cluster, .instance = instance};
+    struct rbi_pidf *found = ck_hs_get(&bus->peers, rbi_end_hash(cluster, instance), &key);
+    return found != NULL ? RBI_CONTAINER_OF(found, struct rbi_end, peer) : NULL;
+}
+
+int rbi_end_index(struct ringbus *bus, struct rbi_end *end)
+{
+    const unsigned long hash = rbi_end_hash(end->peer.cluster, end->peer.instance);
+    return ck_hs_put(&bus->peers, hash, &end->peer) ? 0 : -ENOMEM;
+}
+
+void rbi_end_unindex(struct ringbus *bus, struct rbi_end *end)
+{
+    /* A newer end may have taken the address meanwhile: remove only this one. */
+    if (rbi_end_find(bus, end->peer.cluster, end->peer.instance) == end) {
+        (void)ck_hs_remove(&bus->peers, rbi_end_hash(end->peer.cluster, end->peer.instance),
+                           &end->peer);
+    }
+    if (bus->last_end == end) {
+        bus->last_end = NULL;
+    }
+}
+
+struct rbi_end *rbi_end_find_link(struct ringbus *bus, uint64_t link_id)
+{
+    for (unsigned i = 0; i < bus->end_count; i++) {
+        if (bus->ends[i]->link_id == link_id && !bus->ends[i]->loop) {
+            return bus->ends[i];
+        }
+    }
+    return NULL;
+}
+
+struct rbi_end *rbi_end_find_serial(struct ringbus *bus, uint32_t serial)
+{
+    ck_hs_iterator_t iterator = CK_HS_ITERATOR_INITIALIZER;
+    void *entry = NULL;
+    while (ck_hs_next(&bus->peers, &iterator, &entry)) {
+        struct rbi_end *end = RBI_CONTAINER_OF(entry, struct rbi_end, peer);
+        if (end->phase == RBI_END_INTRODUCING && end->serial == serial) {
+            return end;
+        }
+    }
+    return NULL;
+}
+
+/* ---- own side -------------------------------------------------------------------------- */
+
+static int create_side(struct ringbus *bus, struct rbi_end *end)
+{
+    const uint64_t returns_offset = rbi_align_up(sizeof(struct rbi_side), RBI_LINE);
+    const uint64_t returns_bytes = (uint64_t)bus->refs_per_link * sizeof(rbi_word);
+    const uint64_t lane_offset = rbi_align_up(returns_offset + returns_bytes, RBI_PAGE);
+    const int r = rbi_segment_create(&end->own_side, "ringbus-side", RBI_SEGMENT_SIDE,
+                                     lane_offset + bus->lane_bytes, lane_offset);
+    if (r < 0) {
+        return rbi_fail_errno(bus, r, "memory of a link");
+    }
+    struct rbi_side *side = end->own_side.base;
+    side->lane_offset = lane_offset;
+    side->lane_capacity = bus->lane_bytes;
+    side->returns_offset = returns_offset;
+    side->returns_capacity = bus->refs_per_link;
+    end->own_want_pos = &side->want_pos;
+    return 0;
+}
+
+static struct rbi_end *alloc_end(const struct rbi_pidf *peer, const char *path)
+{
+    /* The hot lines of an end must not be shared with anything else. */
+    struct rbi_end *end = NULL;
+    if (posix_memalign((void **)&end, RBI_LINE, rbi_align_up(sizeof *end, RBI_LINE)) != 0) {
+        return NULL;
+    }
+    memset(end, 0, sizeof *end);
+    end->own_side.fd = end->peer_side.fd = end->peer_page.fd = -1;
+    end->bell = -1;
+    end->peer = *peer;
+    end->phase = RBI_END_INTRODUCING;
+    (void)snprintf(end->path, sizeof end->path, "%s", path);
+    return end;
+}
+
+struct rbi_end *rbi_end_new(struct ringbus *bus, const struct rbi_pidf *peer, const char *path)
+{
+    struct rbi_end *end = alloc_end(peer, path);
+    if (end == NULL) {
+        (void)rbi_fail_errno(bus, -ENOMEM, "memory of a link");
+        return NULL;
+    }
+    end->link_life = ++bus->link_lives;
+    if (create_side(bus, end) != 0) {
+        rbi_end_free(bus, end);
+        return NULL;
+    }
+    return end;
+}
+
+/* ---- the peer's part -------------------------------------------------------------------- */
+
+struct side_geometry {
+    uint64_t lane_offset;
+    uint64_t lane_capacity;
+    uint64_t returns_offset;
+    uint64_t returns_capacity;
+};
+
+/* Untrusted: copies the geometry once and checks the copy against the mapped size. */
+static int check_side(const struct rbi_segment *segment, struct side_geometry *out)
+{
+    const struct rbi_side *side = segment->base;
+    const struct side_geometry raw = {
+        .lane_offset = ((const volatile struct rbi_side *)side)->lane_offset,
+        .lane_capacity = ((const volatile struct rbi_side *)side)->lane_capacity,
+        .returns_offset = ((const volatile struct rbi_side *)side)->returns_offset,
+        .returns_capacity = ((const volatile struct rbi_side *)side)->returns_capacity,
+    };
+    if (!rbi_is_pow2(raw.lane_capacity) || raw.lane_capacity < RBI_LANE_CAPACITY_MIN ||
+        raw.lane_capacity > RBI_LANE_CAPACITY_MAX || raw.lane_capacity > segment->size ||
+        raw.lane_offset % RBI_PAGE != 0 || raw.lane_offset < sizeof(struct rbi_side) ||
+        raw.lane_offset != segment->size - raw.lane_capacity) {
+        return -EPROTO;
+    }
+    if (!rbi_is_pow2(raw.returns_capacity) || raw.returns_capacity < RBI_RETURNS_MIN ||
+        raw.returns_capacity > RBI_RETURNS_MAX || raw.returns_offset % RBI_LINE != 0 ||
+        raw.returns_offset < sizeof(struct rbi_side) || raw.returns_offset > raw.lane_offset ||
+        raw.returns_capacity * sizeof(rbi_word) > raw.lane_offset - raw.returns_offset) {
+        return -EPROTO;
+    }
+    *out = raw;
+    return 0;
+}
+
+static int adopt_pool(struct rbi_end *end, int fd, uint64_t bytes)
+{
+    struct rbi_peer_pool *pool = calloc(1, sizeof *pool);
+    if (pool == NULL) {
+        return -ENOMEM;
+    }
+    pool->segment.fd = -1;
+    pool->refs = 1;
+    const int r = rbi_segment_adopt(&pool->segment, fd, RBI_SEGMENT_POOL, bytes, bytes);
+    if (r < 0) {
+        free(pool);
+        return r;
+    }
+    end->peer_pool = pool;
+    return 0;
+}
+
+void rbi_peer_pool_unref(struct rbi_peer_pool *pool)
+{
+    if (pool != NULL && --pool->refs == 0) {
+        rbi_segment_deinit(&pool->segment);
+        free(pool);
+    }
+}
+
+static int adopt_all(struct rbi_end *end,
+                     int side_fd,
+                     uint64_t side_bytes,
+                     int pool_fd,
+                     uint64_t pool_bytes,
+                     int page_fd,
+                     struct side_geometry *geometry)
+{
+    int r = rbi_segment_adopt(&end->peer_side, side_fd, RBI_SEGMENT_SIDE, side_bytes, side_bytes);
+    if (r < 0) {
+        return r;
+    }
+    r = check_side(&end->peer_side, geometry);
+    if (r < 0) {
+        return r;
+    }
+    r = rbi_segment_mirror(&end->peer_side, side_fd, geometry->lane_offset);
+    if (r < 0) {
+        return r;
+    }
+    r = adopt_pool(end, pool_fd, pool_bytes);
+    if (r < 0) {
+        return r;
+    }
+    return rbi_segment_adopt(&end->peer_page, page_fd, RBI_SEGMENT_PAGE, RBI_PAGE, RBI_PAGE);
+}
+
+/* Connects lanes and rings of the two sides, whoever owns them. */
+static int wire_up(struct ringbus *bus,
+                   struct rbi_end *end,
+                   const struct rbi_side *peer,
+                   const struct side_geometry *theirs)
+{
+    struct rbi_side *own = end->own_side.base;
+    unsigned char *own_base = end->own_side.base;
+    const unsigned char *peer_base = (const unsigned char *)peer;
+
+    rbi_lane_tx_init(&end->tx, own_base + own->lane_offset, bus->lane_bytes, &peer->read_pos, 0);
+    rbi_lane_rx_init(&end->rx, peer_base + theirs->lane_offset, theirs->lane_capacity,
+                     &own->read_pos, 0);
+    rbi_returns_init(&end->returns, &own->returns_pos,
+                     (rbi_word *)(void *)(own_base + own->returns_offset), own->returns_capacity);
+    end->peer_want_pos = &peer->want_pos;
+    return rbi_refs_init(&end->refs, (uint32_t)theirs->returns_capacity, &peer->returns_pos,
+                         (const rbi_word *)(const void *)(peer_base + theirs->returns_offset));
+}
+
+int rbi_end_attach(struct ringbus *bus,
+                   struct rbi_end *end,
+                   int side_fd,
+                   uint64_t side_bytes,
+                   int pool_fd,
+                   uint64_t pool_bytes,
+                   int page_fd)
+{
+    struct side_geometry theirs;
+    int r = adopt_all(end, side_fd, side_bytes, pool_fd, pool_bytes, page_fd, &theirs);
+    if (r == 0) {
+        r = wire_up(bus, end, end->peer_side.base, &theirs);
+    }
+    if (r < 0) {
+        rbi_segment_deinit(&end->peer_side);
+        rbi_segment_deinit(&end->peer_page);
+        rbi_peer_pool_unref(end->peer_pool);
+        end->peer_pool = NULL;
+        rbi_refs_deinit(&end->refs);
+        if (r == -EPROTO || r == -EBADF || r == -EFBIG) {
+            rbi_count(bus, RBI_COUNTER_bad_peer, 1);
+            return rbi_fail(bus, RINGBUS_E_BAD_PEER, "%s offered memory that cannot be trusted: %s",
+                            end->path,
+                            r == -EBADF   ? "not a sealed memfd"
+                            : r == -EFBIG ? "another size than announced"
+                                          : "another layout");
+        }
+        return rbi_fail_errno(bus, r, "mapping the memory of a peer");
+    }
+    const struct rbi_page *page = end->peer_page.base;
+    /* Fixed for the life of the endpoint; a peer that lies here only delays itself. */
+    end->peer_sleeps = (((const volatile struct rbi_page *)page)->flags & RBI_PAGE_BUSY_POLL) == 0;
+    end->peer_sleep_epoch = &page->sleep_epoch;
+    /* Both sides map their pages before READY, so that the first lap is as fast as the tenth. */
+    rbi_segment_prefault(&end->own_side, true);
+    rbi_segment_prefault(&end->peer_side, false);
+    rbi_segment_close_fd(&end->own_side);
+    return 0;
+}
+
+struct rbi_end *rbi_end_new_loop(struct ringbus *bus)
+{
+    struct rbi_end *end = rbi_end_new(bus, &bus->self, bus->self_path);
+    if (end == NULL) {
+        return NULL;
+    }
+    const struct rbi_side *own = end->own_side.base;
+    const struct side_geometry same = {.lane_offset = own->lane_offset,
+                                       .lane_capacity = own->lane_capacity,
+                                       .returns_offset = own->returns_offset,
+                                       .returns_capacity = own->returns_capacity};
+    end->loop = true;
+    int r = wire_up(bus, end, own, &same);
+    if (r == 0) {
+        rbi_segment_prefault(&end->own_side, true);
+        rbi_segment_close_fd(&end->own_side);
+        r = rbi_end_index(bus, end);
+    }
+    if (r == 0) {
+        r = rbi_end_activate(bus, end, -1);
+    }
+    if (r < 0) {
+        (void)rbi_fail_errno(bus, r, "memory of the link to oneself");
+        rbi_end_free(bus, end);
+        return NULL;
+    }
+    end->usable = true;
+    bus->loop_end = end;
+    return end;
+}
+
+/* ---- the polled ones -------------------------------------------------------------------- */
+
+int rbi_end_activate(struct ringbus *bus, struct rbi_end *end, int bell)
+{
+    if (bus->end_count == bus->end_room) {
+        const unsigned room = bus->end_room == 0 ? 16 : bus->end_room * 2;
+        struct rbi_end **ends = realloc(bus->ends, room * sizeof *ends);
+        if (ends == NULL) {
+            return -ENOMEM;
+        }
+        bus->ends = ends;
+        bus->end_room = room;
+    }
+    if (bell >= 0) {
+        const int r = rbi_wait_add(bus, bell, (uint64_t)(uintptr_t)end, false);
+        if (r < 0) {
+            return r;
+        }
+    }
+    end->bell = bell;
+    end->position = bus->end_count;
+    bus->ends[bus->end_count++] = end;
+    end->phase = RBI_END_LINKED;
+    rbi_link_init(&end->fsm, bus->now_ns);
+    return 0;
+}
+
+static void deactivate(struct ringbus *bus, struct rbi_end *end)
+{
+    if (end->position < bus->end_count && bus->ends[end->position] == end) {
+        struct rbi_end *last = bus->ends[--bus->end_count];
+        bus->ends[end->position] = last;
+        last->position = end->position;
+    }
+}
+
+static void unlist(struct ringbus *bus, struct rbi_end *end)
+{
+    for (struct rbi_end **p = &bus->dirty; *p != NULL; p = &(*p)->next_dirty) {
+        if (*p == end) {
+            *p = end->next_dirty;
+            break;
+        }
+    }
+    for (struct rbi_end **p = &bus->blocked; *p != NULL; p = &(*p)->next_blocked) {
+        if (*p == end) {
+            *p = end->next_blocked;
+            break;
+        }
+    }
+}
+
+void rbi_end_free(struct ringbus *bus, struct rbi_end *end)
+{
+    if (end == NULL) {
+        return;
+    }
+    unlist(bus, end);
+    rbi_end_unindex(bus, end);
+    deactivate(bus, end);
+    if (end->refs.chunk_of != NULL) {
+        rbi_refs_drop_all(&end->refs, &bus->pool);
+    }
+    rbi_refs_deinit(&end->refs);
+    if (end->bell >= 0) {
+        rbi_wait_remove(bus, end->bell);
+        (void)close(end->bell);
+    }
+    rbi_segment_deinit(&end->own_side);
+    rbi_segment_deinit(&end->peer_side);
+    rbi_segment_deinit(&end->peer_page);
+    rbi_peer_pool_unref(end->peer_pool);
+    if (bus->loop_end == end) {
+        bus->loop_end = NULL;
+    }
+    free(end);
+}

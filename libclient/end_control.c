@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libclient/end_control.c - READY, PING, DISCONNECT: carries out what the state machine
+ * of bus/link.h says, and feeds it with what comes in.
+ */
+#include "libclient/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- sending control records ----------------------------------------------------------- */
+
+/* Control finds room that data leaves free; when not even that is left, it is kept pending. */
+static bool send_control(struct ringbus *bus,
+                         struct rbi_end *end,
+                         enum rbi_record_kind kind,
+                         uint64_t tag,
+                         const unsigned char *payload,
+                         uint64_t size)
+{
+    unsigned char *body = NULL;
+    if (end->claimed) {
+        return false; /* a record is being built at the lane's head */
+    }
+    const int r = rbi_lane_reserve(&end->tx, RBI_RECORD_TAG + size, 0, &body);
+    if (r == RBI_LANE_FULL) {
+        return false;
+    }
+    if (r < 0) {
+        rbi_end_bad_peer(bus, end, "impossible read position");
+        return true; /* nothing more to be sent */
+    }
+    memcpy(body, &tag, sizeof tag);
+    if (size > 0) {
+        memcpy(body + RBI_RECORD_TAG, payload, size);
+    }
+    rbi_lane_commit_seq(&end->tx, RBI_RECORD_TAG + size, rbi_record_meta(kind, 0, 0, 0));
+    rbi_send_ring(bus, end);
+    return true;
+}
+
+static bool send_ready(struct ringbus *bus, struct rbi_end *end)
+{
+    unsigned char payload[RBI_CONTROL_BODY_MAX];
+    struct rbi_ready ready = {
+        .version_min = RBI_READY_VERSION_MIN,
+        .version_max = RBI_READY_VERSION_MAX,
+        .ping_interval_ms = end->fsm.my_terms.ping_interval_ms,
+        .dead_after_ms = end->fsm.my_terms.dead_after_ms,
+        .incarnation = bus->self.incarnation,
+        .self = bus->self,
+    };
+    (void)snprintf(ready.path, sizeof ready.path, "%s", bus->self_path);
+    const uint64_t size = rbi_ready_encode(&ready, payload);
+    return send_control(bus, end, RBI_RECORD_READY, 0, payload, size);
+}
+
+static bool send_ack(struct ringbus *bus, struct rbi_end *end, enum rbi_reason reason)
+{
+    unsigned char payload[RBI_CONTROL_BODY_MAX];
+    const struct rbi_ready_ack ack = {.version = RBI_READY_VERSION_MAX, .reason = (uint32_t)reason};
+    const uint64_t size = rbi_ready_ack_encode(&ack, payload);
+    return send_control(bus, end, RBI_RECORD_READY_ACK, 0, payload, size);
+}
+
+static bool send_disconnect(struct ringbus *bus, struct rbi_end *end, enum rbi_reason reason)
+{
+    unsigned char payload[RBI_CONTROL_BODY_MAX];
+    const struct rbi_disconnect bye = {.reason = (uint32_t)reason};
+    const uint64_t size = rbi_disconnect_encode(&bye, payload);
+    return send_control(bus, end, RBI_RECORD_DISCONNECT, 0, payload, size);
+}
+
+void rbi_end_flush_pending(struct ringbus *bus, struct rbi_end *end)
+{
+    /* In this order: a peer must see READY before anything else that we say. */
+    if ((end->pending & RBI_PENDING_READY) != 0 && send_ready(bus, end)) {
+        end->pending &= (uint8_t)~RBI_PENDING_READY;
+    }
+    if ((end->pending & RBI_PENDING_ACK) != 0 && send_ack(bus, end, end->pending_ack)) {
+        end->pending &= (uint8_t)~RBI_PENDING_ACK;
+    }
+    if ((end->pending & RBI_PENDING_PING) != 0 &&
+        send_control(bus, end, RBI_RECORD_PING, end->pending_ping_id, NULL, 0)) {
+        end->pending &= (uint8_t)~RBI_PENDING_PING;
+    }
+    if ((end->pending & RBI_PENDING_PONG) != 0 &&
+        send_control(bus, end, RBI_RECORD_PONG, end->pending_pong_id, NULL, 0)) {
+        end->pending &= (uint8_t)~RBI_PENDING_PONG;
+    }
+    if ((end->pending & RBI_PENDING_DISCONNECT) != 0 &&
+        send_disconnect(bus, end, end->pending_reason)) {
+        end->pending &= (uint8_t)~RBI_PENDING_DISCONNECT;
+        end->told_peer = true;
+    }
+}
+
+/* ---- the state machine ------------------------------------------------------------------ */
+
+static void
+report(struct ringbus *bus, struct rbi_end *end, enum ringbus_event_type type, int error)
+{
+    rbi_emit_simple(bus, type, &end->peer, end->path, end->fsm.reason, error);
+}
+
+/* The link has ended for us: what the peer had not read is given back by the reaper. */
+static void begin_leaving(struct ringbus *bus, struct rbi_end *end, enum rbi_reason reason)
+{
+    if (end->phase == RBI_END_LINKED) {
+        end->phase = RBI_END_LEAVING;
+        end->leave_reason = reason;
+        end->leave_pos = end->rx.pos;
+    }
+    end->usable = false;
+    bus->reap_needed = true;
+    rbi_cluster_end_changed(bus, end);
+}
+
+static void
+carry_out(struct ringbus *bus, struct rbi_end *end, const struct rbi_link_actions *actions)
+{
+    const unsigned todo = actions->todo;
+    if (todo & RBI_LINK_DO_SEND_READY) {
+        end->pending |= RBI_PENDING_READY;
+    }
+    if (todo & RBI_LINK_DO_SEND_ACK) {
+        end->pending |= RBI_PENDING_ACK;
+        end->pending_ack = actions->reason;
+    }
+    if (todo & RBI_LINK_DO_SEND_PING) {
+        end->pending |= RBI_PENDING_PING;
+        end->pending_ping_id = actions->id;
+    }
+    if (todo & RBI_LINK_DO_SEND_PONG) {
+        end->pending |= RBI_PENDING_PONG;
+        end->pending_pong_id = actions->id;
+    }
+    if (todo & RBI_LINK_DO_SEND_DISCONNECT) {
+        end->pending |= RBI_PENDING_DISCONNECT;
+        end->pending_reason = actions->reason;
+    }
+    if (end->pending != 0) {
+        rbi_end_flush_pending(bus, end);
+    }
+    if (todo & RBI_LINK_DO_COUNT_MISS) {
+        rbi_count(bus, RBI_COUNTER_pings_missed, 1);
+    }
+    const bool usable = rbi_link_usable(&end->fsm) && end->phase == RBI_END_LINKED;
+    if (usable != end->usable) {
+        end->usable = usable;
+        rbi_cluster_end_changed(bus, end);
+    }
+    if (todo & RBI_LINK_DO_REPORT_UP) {
+        rbi_count(bus, RBI_COUNTER_links_opened, 1);
+        end->reported_up = true;
+        report(bus, end, RINGBUS_EVENT_READY, 0);
+    }
+    if (todo & RBI_LINK_DO_REPORT_FAILED) {
+        rbi_target_introduce_failed(bus, &end->peer,
+                                    end->fsm.reason == RBI_REASON_REFUSED ? RINGBUS_E_DENIED
+                                                                          : RINGBUS_E_TIMEOUT,
+                                    "the peer did not accept the link", false);
+    }
+    /* REPORT_DOWN waits for the reaper: messages that came before it are delivered first. */
+    if (todo & (RBI_LINK_DO_CLOSE | RBI_LINK_DO_REPORT_DOWN)) {
+        begin_leaving(bus, end, end->fsm.reason);
+    }
+    rbi_deadline_at_most(bus, rbi_link_deadline_ns(&end->fsm));
+}
+
+void rbi_end_step(struct ringbus *bus, struct rbi_end *end, const struct rbi_link_input *input)
+{
+    struct rbi_link_actions actions = {0};
+    rbi_link_step(&end->fsm, input, bus->now_ns, &actions);
+    if (actions.todo != 0) {
+        carry_out(bus, end, &actions);
+    }
+}
+
+void rbi_end_peer_gone(struct ringbus *bus, struct rbi_end *end, enum rbi_reason reason)
+{
+    if (end->phase == RBI_END_LINKED) {
+        const struct rbi_link_input input = {.type = RBI_LINK_PEER_DEAD, .reason = reason};
+        rbi_end_step(bus, end, &input);
+        begin_leaving(bus, end, reason);
+    }
+}
+
+void rbi_end_bad_peer(struct ringbus *bus, struct rbi_end *end, const char *what)
+{
+    if (end->phase == RBI_END_CLOSED) {
+        return;
+    }
+    rbi_count(bus, RBI_COUNTER_bad_peer, 1);
+    (void)rbi_fail(bus, RINGBUS_E_BAD_PEER, "%s broke the protocol: %s", end->path, what);
+    if (end->phase == RBI_END_LINKED) {
+        const struct rbi_link_input input = {.type = RBI_LINK_CLOSE, .reason = RBI_REASON_BAD_PEER};
+        rbi_end_step(bus, end, &input);
+        begin_leaving(bus, end, RBI_REASON_BAD_PEER);
+    }
+    end->leave_reason = RBI_REASON_BAD_PEER;
+}
+
+/* ---- control records that came in -------------------------------------------------------- */
+
+static void on_ready(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record)
+{
+    struct rbi_ready ready;
+    struct rbi_link_input input = {.type = RBI_LINK_READY, .reason = RBI_REASON_NONE};
+    if (rbi_ready_decode(record->payload, record->payload_size, &ready) != 0) {
+        rbi_end_bad_peer(bus, end, "READY cannot be read");
+        return;
+    }
+    /* The daemon said who it is; a READY that says otherwise is a lie. */
+    if (ready.self.cluster != end->peer.cluster || ready.self.instance != end->peer.instance ||
+        strcmp(ready.path, end->path) != 0) {
+        rbi_end_bad_peer(bus, end, "READY names another address than the daemon did");
+        return;
+    }
+    input.terms.ping_interval_ms = ready.ping_interval_ms;
+    input.terms.ping_misses = 1;
+    input.terms.dead_after_ms = ready.dead_after_ms;
+    if (ready.version_min > RBI_READY_VERSION_MAX || ready.version_max < RBI_READY_VERSION_MIN ||
+        rbi_link_terms_check(&input.terms) != 0 || bus->closing) {
+        input.reason = RBI_REASON_REFUSED;
+    }
+    rbi_end_step(bus, end, &input);
+}
+
+static void on_ready_ack(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record)
+{
+    struct rbi_ready_ack ack;
+    if (rbi_ready_ack_decode(record->payload, record->payload_size, &ack) != 0) {
+        rbi_end_bad_peer(bus, end, "READY_ACK cannot be read");
+        return;
+    }
+    const struct rbi_link_input input = {.type = RBI_LINK_READY_ACK,
+                                         .reason = ack.reason == 0 ? RBI_REASON_NONE
+                                                                   : RBI_REASON_REFUSED};
+    rbi_end_step(bus, end, &input);
+}
+
+static void on_disconnect(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record)
+{
+    struct rbi_disconnect bye;
+    if (rbi_disconnect_decode(record->payload, record->payload_size, &bye) != 0) {
+        rbi_end_bad_peer(bus, end, "DISCONNECT cannot be read");
+        return;
+    }
+    const enum rbi_reason reason =
+        bye.reason == RBI_REASON_NONE || bye.reason > RBI_REASON_NO_RESOURCES
+            ? RBI_REASON_LEFT
+            : (enum rbi_reason)bye.reason;
+    end->read_out = true; /* nothing behind it counts */
+    if (end->phase == RBI_END_LEAVING) {
+        end->leave_reason = reason; /* it said so itself before the kernel reported its end */
+        return;
+    }
+    const struct rbi_link_input input = {.type = RBI_LINK_DISCONNECT, .reason = reason};
+    rbi_end_step(bus, end, &input);
+}
+
+void rbi_end_control_record(struct ringbus *bus,
+                            struct rbi_end *end,
+                            const struct rbi_record *record)
+{
+    struct rbi_link_input input = {.id = record->tag};
+    if ((record->flags & RBI_RECORD_REF) != 0) {
+        rbi_end_bad_peer(bus, end, "control record by reference");
+        return;
+    }
+    switch (record->kind) {
+    case RBI_RECORD_READY:
+        on_ready(bus, end, record);
+        break;
+    case RBI_RECORD_READY_ACK:
+        on_ready_ack(bus, end, record);
+        break;
+    case RBI_RECORD_PING:
+        input.type = RBI_LINK_PING;
+        rbi_end_step(bus, end, &input);
+        break;
+    case RBI_RECORD_PONG:
+        input.type = RBI_LINK_PONG;
+        rbi_end_step(bus, end, &input);
+        break;
+    case RBI_RECORD_DISCONNECT:
+        on_disconnect(bus, end, record);
+        break;
+    default:
+        /* A kind of a later version: skipped by its length, but a sign of life. */
+        input.type = RBI_LINK_DATA;
+        rbi_end_step(bus, end, &input);
+        break;
+    }
+}
+
+/* ---- the end of an end ------------------------------------------------------------------ */
+
+static void give_back_one(struct ringbus *bus,
+                          struct rbi_end *end,
+                          const struct rbi_lane_record *raw,
+                          bool maybe_seen)
+{
+    struct rbi_record record;
+    struct rbi_view view;
+    if (rbi_record_parse(raw->meta, raw->body, raw->size, &record) != 0 ||
+        record.kind < RBI_RECORD_REQ || record.kind > RBI_RECORD_ONEWAY) {
+        return; /* control records mean nothing to the application */
+    }
+    if (rbi_view_fill(bus, end, &record, bus->pool.segment.base, bus->pool.segment.size, &view) !=
+        0) {
+        return;
+    }
+    rbi_count(bus, RBI_COUNTER_undelivered, 1);
+    if (record.kind == RBI_RECORD_REQ) {
+        /* Its callback is told instead: here for certain, else with those that are unknown. */
+        if (!maybe_seen) {
+            rbi_calls_not_sent(bus, record.tag, RINGBUS_E_PEER_GONE);
+        }
+        return;
+    }
+    const struct ringbus_event event = {.type = RINGBUS_EVENT_UNDELIVERED,
+                                        .reason = (enum ringbus_reason)end->leave_reason,
+                                        .error = RINGBUS_E_PEER_GONE,
+                                        .addr = *rbi_addr(&end->peer),
+                                        .path = end->path,
+                                        .maybe_seen = maybe_seen,
+                                        .message = &view.message};
+    rbi_emit(bus, &event);
+}
+
+/* What the receiver had not released lies in our own lane, untouched. */
+static void give_back(struct ringbus *bus, struct rbi_end *end)
+{
+    struct rbi_lane_record raw;
+    uint64_t position = rbi_lane_unread_first(&end->tx);
+    /* The receiver publishes its position once a batch: the first of them may have been seen. */
+    unsigned maybe = RBI_BATCH_MAX;
+    while (rbi_lane_unread_at(&end->tx, position, &raw) == RBI_LANE_OK) {
+        give_back_one(bus, end, &raw, maybe > 0);
+        maybe -= maybe > 0 ? 1U : 0U;
+        position = raw.next;
+    }
+}
+
+void rbi_end_finish_leaving(struct ringbus *bus, struct rbi_end *end)
+{
+    end->phase = RBI_END_CLOSED;
+    give_back(bus, end);
+    rbi_calls_peer_gone(bus, &end->peer, RINGBUS_E_PEER_GONE);
+    rbi_count(bus, RBI_COUNTER_links_closed, 1);
+    if (end->link_id != 0) {
+        struct rbi_wire_link_down down = {.link_id = end->link_id,
+                                          .reason = (uint32_t)end->leave_reason};
+        rbi_text_set(&down.text, "");
+        (void)rbi_control_send(bus, RBI_WIRE_LINK_DOWN, &down, NULL, 0);
+    }
+    if (end->reported_up) {
+        rbi_emit_simple(bus, RINGBUS_EVENT_DOWN, &end->peer, end->path, end->leave_reason,
+                        end->leave_reason == RBI_REASON_BAD_PEER ? RINGBUS_E_BAD_PEER : 0);
+    }
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libclient/error.c - error codes, their texts, and the sentence of the last failure. */
+#include "libclient/internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ringbus_open() has no handle yet to keep its sentence in. */
+static _Thread_local char open_error[512];
+
+void rbi_open_error_set(const char *text)
+{
+    (void)snprintf(open_error, sizeof open_error, "%s", text);
+}
+
+const char *ringbus_strerror(int error)
+{
+    switch (error) {
+    case RINGBUS_OK:
+        return "no error";
+#define RBI_ERROR_TEXT(name, value, kind, text)                                                    \
+    case value:                                                                                    \
+        return text;
+        RINGBUS_ERRORS(RBI_ERROR_TEXT)
+#undef RBI_ERROR_TEXT
+    default:
+        return error > 0 ? "no error" : "unknown error";
+    }
+}
+
+const char *ringbus_error_name(int error)
+{
+    switch (error) {
+    case RINGBUS_OK:
+        return "RINGBUS_OK";
+#define RBI_ERROR_NAME(name, value, kind, text)                                                    \
+    case value:                                                                                    \
+        return "RINGBUS_E_" #name;
+        RINGBUS_ERRORS(RBI_ERROR_NAME)
+#undef RBI_ERROR_NAME
+    default:
+        return error > 0 ? "RINGBUS_OK" : "RINGBUS_E_?";
+    }
+}
+
+enum ringbus_error_kind ringbus_error_kind(int error)
+{
+    switch (error) {
+#define RBI_ERROR_KIND(name, value, kind, text)                                                    \
+    case value:                                                                                    \
+        return RINGBUS_ERROR_##kind;
+        RINGBUS_ERRORS(RBI_ERROR_KIND)
+#undef RBI_ERROR_KIND
+    default:
+        return RINGBUS_ERROR_NONE;
+    }
+}
+
+int rbi_fail(struct ringbus *bus, int code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(bus->error.text, sizeof bus->error.text, format, args);
+    va_end(args);
+    bus->error.code = code;
+    bus->error.formatted = true;
+    return code;
+}
+
+int rbi_fail_fast(struct ringbus *bus, int code, const struct rbi_pidf *peer, uint64_t value)
+{
+    bus->error.code = code;
+    bus->error.formatted = false;
+    bus->error.value = value;
+    if (peer != NULL) {
+        bus->error.peer = *peer;
+    } else {
+        memset(&bus->error.peer, 0, sizeof bus->error.peer);
+    }
+    return code;
+}
+
+int rbi_fail_errno(struct ringbus *bus, int negative_errno, const char *what)
+{
+    char reason[128];
+    const int number = -negative_errno;
+    int code = RINGBUS_E_SYSTEM;
+    if (number == ENOMEM || number == ENOSPC) {
+        code = RINGBUS_E_NO_MEMORY;
+    } else if (number == EMFILE || number == ENFILE) {
+        code = RINGBUS_E_NO_FDS;
+    }
+    bus->last_errno = number;
+    /* The GNU form: returns the text, which need not be in the buffer. */
+    return rbi_fail(bus, code, "%s: %s", what, strerror_r(number, reason, sizeof reason));
+}
+
+/* Sentences of the hot path's failures, made only when somebody asks. */
+static void format_fast(struct ringbus *bus)
+{
+    struct rbi_bus_error *error = &bus->error;
+    char peer[RBI_PATH_MAX + 1];
+    const unsigned long long value = (unsigned long long)error->value;
+
+    if (ringbus_format(bus, rbi_addr(&error->peer), peer, sizeof peer) < 0) {
+        peer[0] = '\0';
+    }
+    switch (error->code) {
+    case RINGBUS_E_FULL:
+        (void)snprintf(
+            error->text, sizeof error->text,
+            "lane to %s is full (%u bytes): wait and retry, or open with larger lane_bytes", peer,
+            bus->lane_bytes);
+        break;
+    case RINGBUS_E_NO_CHUNK:
+        (void)snprintf(error->text, sizeof error->text,
+                       "no chunk of %llu bytes is free (%u chunks out): wait for returns, or open "
+                       "with a larger pool",
+                       value, rbi_pool_used(&bus->pool));
+        break;
+    case RINGBUS_E_TOO_BIG:
+        (void)snprintf(error->text, sizeof error->text,
+                       "%llu bytes are more than the limit of %zu (largest chunk of the pool)",
+                       value, ringbus_size_max(bus));
+        break;
+    default:
+        (void)snprintf(error->text, sizeof error->text, "%s%s%s", peer, peer[0] != '\0' ? ": " : "",
+                       ringbus_strerror(error->code));
+        break;
+    }
+    error->formatted = true;
+}
+
+const char *ringbus_errmsg(const struct ringbus *bus)
+{
+    if (bus == NULL) {
+        return open_error;
+    }
+    if (rbi_load_rlx(bus->guard) != RBI_GUARD_ALIVE) {
+        return ringbus_strerror(RINGBUS_E_WRONG_PROCESS);
+    }
+    if (bus->error.code == 0) {
+        return "";
+    }
+    if (!bus->error.formatted) {
+        format_fast((struct ringbus *)(uintptr_t)bus);
+    }
+    return bus->error.text;
+}
+
+const char *ringbus_version(void)
+{
+#define RBI_STRING_(x) #x
+#define RBI_STRING(x)  RBI_STRING_(x)
+    return RBI_STRING(RINGBUS_VERSION_MAJOR) "." RBI_STRING(RINGBUS_VERSION_MINOR) "." RBI_STRING(
+        RINGBUS_VERSION_PATCH);
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libclient/interest.c - the public calls of discovery: target, watch, list of instances. */
+#include "libclient/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Time for every client to come back to a restarted daemon: retries end at 1 s of jitter. */
+#define SWEEP_AFTER_MS 3000U
+
+static int check_path(struct ringbus *bus,
+                      const char *path,
+                      unsigned elements_min,
+                      unsigned elements_max,
+                      struct rbi_path_info *info)
+{
+    if (path == NULL) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "path is NULL");
+    }
+    if (rbi_path_parse(path, strnlen(path, RBI_PATH_MAX + 1), info) != 0) {
+        return rbi_fail(bus, RINGBUS_E_PATH, "\"%.*s\" at byte %u: %s", (int)RBI_PATH_MAX, path,
+                        info->error_offset, rbi_path_error_text(info->error));
+    }
+    if (info->elements < elements_min || info->elements > elements_max) {
+        return rbi_fail(bus, RINGBUS_E_PATH, "\"%s\" has %u elements, expected %u to %u", path,
+                        info->elements, elements_min, elements_max);
+    }
+    return 0;
+}
+
+/* ---- targets ---------------------------------------------------------------------------- */
+
+static int target_terms(struct ringbus *bus,
+                        const struct ringbus_target_options *options,
+                        struct rbi_link_terms *terms)
+{
+    *terms = bus->terms;
+    if (options == NULL) {
+        return 0;
+    }
+    if (options->struct_size < sizeof *options) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "struct_size of the target options is not set");
+    }
+    if (options->ping_interval_ms != 0) {
+        terms->ping_interval_ms = options->ping_interval_ms;
+    }
+    if (options->ping_misses != 0) {
+        terms->ping_misses = options->ping_misses;
+    }
+    terms->dead_after_ms = rbi_link_dead_after_ms(terms->ping_interval_ms, terms->ping_misses);
+    if (rbi_link_terms_check(terms) != 0) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT,
+                        "ping interval %u ms with %u misses is out of range (%u to %u ms, 1 to %u)",
+                        terms->ping_interval_ms, terms->ping_misses, RBI_PING_INTERVAL_MS_MIN,
+                        RBI_PING_INTERVAL_MS_MAX, RBI_PING_MISSES_MAX);
+    }
+    return 0;
+}
+
+static struct rbi_cluster *
+add_cluster(struct ringbus *bus, uint64_t id, const char *path, unsigned length)
+{
+    struct rbi_cluster **clusters =
+        realloc(bus->clusters, (bus->cluster_count + 1) * sizeof *clusters);
+    if (clusters == NULL) {
+        return NULL;
+    }
+    bus->clusters = clusters;
+    struct rbi_cluster *cluster = calloc(1, sizeof *cluster);
+    if (cluster == NULL) {
+        return NULL;
+    }
+    cluster->id = id;
+    cluster->sweep_ns = RBI_NEVER;
+    cluster->owner_stale = true;
+    cluster->cursor = (unsigned)rbi_random_below(bus, 1024);
+    (void)snprintf(cluster->path, sizeof cluster->path, "%.*s", (int)length, path);
+    bus->clusters[bus->cluster_count++] = cluster;
+    return cluster;
+}
+
+static void want_member(struct ringbus *bus, struct rbi_member *member)
+{
+    member->wanted = true;
+    member->retry_ns = bus->now_ns;
+    rbi_deadline_at_most(bus, bus->now_ns);
+}
+
+static int target_instance(struct ringbus *bus,
+                           struct rbi_cluster *cluster,
+                           int32_t instance,
+                           const char *path)
+{
+    struct rbi_member *member = rbi_member_find(cluster, instance);
+    if (member == NULL) {
+        member = rbi_member_add(cluster, instance);
+        if (member == NULL) {
+            return rbi_fail_errno(bus, -ENOMEM, "target");
+        }
+        (void)snprintf(member->path, sizeof member->path, "%s", path);
+    }
+    member->pinned = true;
+    member->wanted = true;
+    if (member->incarnation != 0) {
+        want_member(bus, member);
+    }
+    return 0;
+}
+
+static void send_target(struct ringbus *bus, const char *path)
+{
+    struct rbi_wire_target body;
+    memset(&body, 0, sizeof body);
+    rbi_text_set(&body.path, path);
+    (void)rbi_control_send(bus, RBI_WIRE_TARGET, &body, NULL, 0);
+}
+
+static int do_target(struct ringbus *bus,
+                     const char *path,
+                     const struct ringbus_target_options *options,
+                     struct ringbus_addr *out)
+{
+    struct rbi_path_info info;
+    struct rbi_pidf pidf;
+    struct rbi_link_terms terms;
+    int r = check_path(bus, path, RBI_PATH_CLUSTER_ELEMENTS, RBI_PATH_INSTANCE_ELEMENTS, &info);
+    if (r == 0) {
+        r = target_terms(bus, options, &terms);
+    }
+    if (r != 0) {
+        return r;
+    }
+    if (rbi_pidf_parse(path, info.length, &pidf, &info) != 0) {
+        return RINGBUS_E_PATH; /* just checked */
+    }
+    struct rbi_cluster *cluster = rbi_cluster_find(bus, pidf.cluster);
+    if (cluster == NULL) {
+        cluster = add_cluster(bus, pidf.cluster, path, info.cluster_length);
+        if (cluster == NULL) {
+            return rbi_fail_errno(bus, -ENOMEM, "target");
+        }
+    }
+    cluster->terms = terms;
+    if (pidf.instance == 0) {
+        cluster->all = true;
+        for (unsigned m = 0; m < cluster->member_count; m++) {
+            want_member(bus, &cluster->members[m]);
+        }
+    } else {
+        r = target_instance(bus, cluster, pidf.instance, path);
+    }
+    if (r == 0) {
+        send_target(bus, path);
+        if (out != NULL) {
+            *out = *rbi_addr(&pidf);
+        }
+    }
+    return r;
+}
+
+int ringbus_target(struct ringbus *bus,
+                   const char *path,
+                   const struct ringbus_target_options *options,
+                   struct ringbus_addr *out)
+{
+    int r = rbi_enter(bus);
+    if (r == 0) {
+        r = do_target(bus, path, options, out);
+        rbi_leave(bus);
+    }
+    return r;
+}
+
+static void drop_interest(struct ringbus *bus, struct rbi_end *end)
+{
+    if (end != NULL && end->wanted && end->phase == RBI_END_LINKED) {
+        const struct rbi_link_input input = {.type = RBI_LINK_CLOSE,
+                                             .reason = RBI_REASON_UNTARGETED};
+        end->wanted = false;
+        rbi_end_step(bus, end, &input);
+    } else if (end != NULL && end->phase == RBI_END_INTRODUCING) {
+        rbi_end_free(bus, end);
+    }
+}
+
+static void
+untarget_member(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_member *member)
+{
+    member->wanted = false;
+    member->pinned = false;
+    member->retry_ns = RBI_NEVER;
+    drop_interest(bus, rbi_end_find(bus, cluster->id, member->instance));
+}
+
+static void forget_cluster(struct ringbus *bus, struct rbi_cluster *cluster)
+{
+    for (unsigned i = 0; i < bus->cluster_count; i++) {
+        if (bus->clusters[i] == cluster) {
+            bus->clusters[i] = bus->clusters[--bus->cluster_count];
+            break;
+        }
+    }
+    bus->last_cluster = NULL;
+    rbi_cluster_free(cluster);
+}
+
+static int do_untarget(struct ringbus *bus, const char *path)
+{
+    struct rbi_path_info info;
+    struct rbi_pidf pidf;
+    int r = check_path(bus, path, RBI_PATH_CLUSTER_ELEMENTS, RBI_PATH_INSTANCE_ELEMENTS, &info);
+    if (r != 0) {
+        return r;
+    }
+    if (rbi_pidf_parse(path, info.length, &pidf, &info) != 0) {
+        return RINGBUS_E_PATH; /* just checked */
+    }
+    struct rbi_cluster *cluster = rbi_cluster_find(bus, pidf.cluster);
+    struct rbi_member *member = cluster != NULL ? rbi_member_find(cluster, pidf.instance) : NULL;
+    const bool known =
+        cluster != NULL && (pidf.instance == 0 ? cluster->all : member != NULL && member->pinned);
+    if (!known) {
+        return rbi_fail(bus, RINGBUS_E_NOT_TARGET, "%s is not a target", path);
+    }
+    struct rbi_wire_untarget body;
+    memset(&body, 0, sizeof body);
+    rbi_text_set(&body.path, path);
+    (void)rbi_control_send(bus, RBI_WIRE_UNTARGET, &body, NULL, 0);
+    if (pidf.instance == 0) {
+        cluster->all = false;
+    } else {
+        member->pinned = false;
+    }
+    bool any = false;
+    for (unsigned m = 0; m < cluster->member_count; m++) {
+        if (!cluster->all && !cluster->members[m].pinned) {
+            untarget_member(bus, cluster, &cluster->members[m]);
+        } else {
+            any = true;
+        }
+    }
+    if (!cluster->all && !any) {
+        forget_cluster(bus, cluster);
+    }
+    return 0;
+}
+
+int ringbus_untarget(struct ringbus *bus, const char *path)
+{
+    int r = rbi_enter(bus);
+    if (r == 0) {
+        r = do_untarget(bus, path);
+        rbi_leave(bus);
+    }
+    return r;
+}
+
+/* ---- watches ---------------------------------------------------------------------------- */
+
+static void send_watch(struct ringbus *bus, const char *prefix)
+{
+    struct rbi_wire_watch body;
+    memset(&body, 0, sizeof body);
+    rbi_text_set(&body.prefix, prefix);
+    (void)rbi_control_send(bus, RBI_WIRE_WATCH, &body, NULL, 0);
+}
+
+static int do_watch(struct ringbus *bus, const char *prefix)
+{
+    struct rbi_path_info info;
+    struct rbi_watches *watches = &bus->watches;
+    const int r = check_path(bus, prefix, 0, RBI_PATH_INSTANCE_ELEMENTS, &info);
+    if (r != 0) {
+        return r;
+    }
+    if (watches->count == watches->room) {
+        const unsigned room = watches->room == 0 ? 4 : watches->room * 2;
+        void *prefixes = realloc(watches->prefixes, room * sizeof *watches->prefixes);
+        if (prefixes == NULL) {
+            return rbi_fail_errno(bus, -ENOMEM, "watch");
+        }
+        watches->prefixes = prefixes;
+        watches->room = room;
+    }
+    (void)snprintf(watches->prefixes[watches->count], sizeof *watches->prefixes, "%s", prefix);
+    watches->count++;
+    send_watch(bus, prefix);
+    return 0;
+}
+
+int ringbus_watch(struct ringbus *bus, const char *prefix)
+{
+    int r = rbi_enter(bus);
+    if (r == 0) {
+        r = do_watch(bus, prefix);
+        rbi_leave(bus);
+    }
+    return r;
+}
+
+static int do_unwatch(struct ringbus *bus, const char *prefix)
+{
+    struct rbi_path_info info;
+    struct rbi_watches *watches = &bus->watches;
+    const int r = check_path(bus, prefix, 0, RBI_PATH_INSTANCE_ELEMENTS, &info);
+    if (r != 0) {
+        return r;
+    }
+    for (unsigned i = 0; i < watches->count; i++) {
+        if (strcmp(watches->prefixes[i], prefix) == 0) {
+            struct rbi_wire_unwatch body;
+            memset(&body, 0, sizeof body);
+            rbi_text_set(&body.prefix, prefix);
+            (void)rbi_control_send(bus, RBI_WIRE_UNWATCH, &body, NULL, 0);
+            watches->count--;
+            memmove(watches->prefixes[i], watches->prefixes[i + 1],
+                    (watches->count - i) * sizeof *watches->prefixes);
+            return 0;
+        }
+    }
+    return rbi_fail(bus, RINGBUS_E_NOT_TARGET, "%s is not watched", prefix);
+}
+
+int ringbus_unwatch(struct ringbus *bus, const char *prefix)
+{
+    int r = rbi_enter(bus);
+    if (r == 0) {
+        r = do_unwatch(bus, prefix);
+        rbi_leave(bus);
+    }
+    return r;
+}
+
+/* ---- saying everything again -------------------------------------------------------------- */
+
+static void resend_cluster(struct ringbus *bus, struct rbi_cluster *cluster)
+{
+    cluster->sweep_ns = bus->now_ns + SWEEP_AFTER_MS * RBI_NS_PER_MS;
+    rbi_deadline_at_most(bus, cluster->sweep_ns);
+    for (unsigned m = 0; m < cluster->member_count; m++) {
+        cluster->members[m].seen = false;
+        if (cluster->members[m].pinned) {
+            send_target(bus, cluster->members[m].path);
+        }
+        if (cluster->members[m].wanted && cluster->members[m].end == NULL &&
+            cluster->members[m].incarnation != 0) {
+            want_member(bus, &cluster->members[m]);
+        }
+    }
+    if (cluster->all) {
+        send_target(bus, cluster->path);
+    }
+}
+
+void rbi_target_resend(struct ringbus *bus)
+{
+    bus->now_ns = rbi_now_ns();
+    for (unsigned c = 0; c < bus->cluster_count; c++) {
+        resend_cluster(bus, bus->clusters[c]);
+    }
+    for (unsigned i = 0; i < bus->watches.count; i++) {
+        send_watch(bus, bus->watches.prefixes[i]);
+    }
+}
+
+void rbi_target_resync(struct ringbus *bus)
+{
+    rbi_target_resend(bus);
+    rbi_emit_simple(bus, RINGBUS_EVENT_RESYNC, NULL, NULL, RBI_REASON_NONE, 0);
+}
+
+/* ---- list of instances -------------------------------------------------------------------- */
+
+static void fill_instance(struct ringbus *bus,
+                          const struct rbi_directory_cluster *head,
+                          const struct rbi_directory_instance *from,
+                          struct ringbus_instance *to)
+{
+    memset(to, 0, sizeof *to);
+    to->addr.cluster = head->cluster;
+    to->addr.instance = from->instance;
+    to->addr.incarnation = from->incarnation;
+    to->state = (enum ringbus_instance_state)from->state;
+    to->weight = from->weight;
+    (void)snprintf(to->path, sizeof to->path, "%.*s/%.*s", (int)head->path_length, head->path,
+                   (int)from->name_length, from->name);
+    const struct rbi_end *end = rbi_end_find(bus, head->cluster, from->instance);
+    to->linked = end != NULL && end->usable && end->peer.incarnation == from->incarnation ? 1 : 0;
+}
+
+static int
+do_instances(struct ringbus *bus, const char *path, struct ringbus_instance *out, size_t max)
+{
+    struct rbi_path_info info;
+    struct rbi_directory_cluster head;
+    int r = check_path(bus, path, RBI_PATH_CLUSTER_ELEMENTS, RBI_PATH_CLUSTER_ELEMENTS, &info);
+    if (r != 0) {
+        return r;
+    }
+    if (max > 0 && out == NULL) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "no room given for %zu instances", max);
+    }
+    if (!bus->directory_mapped) {
+        return rbi_fail(bus, RINGBUS_E_NO_DAEMON, "the directory was never received");
+    }
+    const unsigned room = max > 65536 ? 65536U : (unsigned)max;
+    struct rbi_directory_instance *instances = calloc(room == 0 ? 1 : room, sizeof *instances);
+    if (instances == NULL) {
+        return rbi_fail_errno(bus, -ENOMEM, "list of instances");
+    }
+    r = rbi_directory_read(&bus->directory, rbi_cluster_id(path, info.length), &head, instances,
+                           room);
+    if (r == RBI_DIRECTORY_OK || r == RBI_DIRECTORY_ROOM) {
+        for (unsigned i = 0; i < room && i < head.instance_count; i++) {
+            fill_instance(bus, &head, &instances[i], &out[i]);
+        }
+        r = head.instance_count > INT32_MAX ? INT32_MAX : (int)head.instance_count;
+    } else if (r == RBI_DIRECTORY_ABSENT) {
+        r = rbi_fail(bus, RINGBUS_E_NO_SERVICE, "no cluster %s is known", path);
+    } else {
+        r = rbi_fail(bus, RINGBUS_E_NOT_READY, "%s changes too fast; try again", path);
+    }
+    free(instances);
+    return r;
+}
+
+int ringbus_instances(struct ringbus *bus,
+                      const char *path,
+                      struct ringbus_instance *out,
+                      size_t max)
+{
+    int r = rbi_enter(bus);
+    if (r == 0) {
+        r = do_instances(bus, path, out, max);
+        rbi_leave(bus);
+    }
+    return r;
+}

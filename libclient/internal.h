@@ -1,0 +1,621 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_LIBCLIENT_INTERNAL_H
+#define RINGBUS_LIBCLIENT_INTERNAL_H
+/*
+ * libclient/internal.h - what the files of libringbus share. One handle (struct
+ * ringbus) owns everything below it; nothing is global, nothing is locked.
+ *
+ *   bus ── control    connection to ringbusd (control.c, control_*.c)
+ *       ── ends       our end of each link (end.c, end_control.c), by address in `peers`
+ *       ── clusters   what we know of each cluster that we target (cluster.c, target.c)
+ *       ── calls      requests that wait for their reply (request.c)
+ *       ── pool, page our own shared memory
+ *
+ * Callbacks run in ringbus_poll() only; ends are freed there only, after the
+ * last callback that could hold them (reap in poll.c).
+ */
+#include "bus/directory.h"
+#include "bus/hrw.h"
+#include "bus/link.h"
+#include "bus/pidf.h"
+#include "bus/record.h"
+#include "bus/wire.h"
+#include "bus/wire_stream.h"
+#include "shm/bell.h"
+#include "shm/handoff.h"
+#include "shm/lane.h"
+#include "shm/layout.h"
+#include "shm/pool.h"
+#include "shm/segment.h"
+
+#include <ck_hs.h>
+#include <ringbus/ringbus.h>
+
+#define RBI_GUARD_ALIVE UINT64_C(0x72696e6762757331)
+#define RBI_NS_PER_MS   UINT64_C(1000000)
+#define RBI_NEVER       UINT64_MAX
+
+/* Most messages that one link may deliver before the next has its turn. */
+#define RBI_BATCH_MAX 256U
+/* Idle links that one poll looks at, so that its cost does not grow with their number. */
+#define RBI_SCAN_MAX 64U
+
+struct rbi_cluster;
+struct rbi_member;
+struct rbi_view;
+
+/** The peer's pool as we map it; outlives the link while a payload in it is kept. */
+struct rbi_peer_pool {
+    struct rbi_segment segment;
+    uint32_t refs;
+};
+
+/** Where an end is in its life. */
+enum rbi_end_phase {
+    RBI_END_INTRODUCING = 1, /* INTRODUCE sent; only our own side exists */
+    RBI_END_LINKED = 2,      /* both sides mapped; the state machine rules */
+    RBI_END_LEAVING = 3,     /* peer is dead or gone: its lane is read to the end, then closed */
+    RBI_END_CLOSED = 4,      /* to be freed by the next reap */
+};
+
+/** Our end of a link. The first lines are the hot path's. */
+struct rbi_end {
+    struct rbi_lane_tx tx;
+    struct rbi_lane_rx rx;
+    bool usable;       /* rbi_link_usable(), kept for the send path */
+    bool claimed;      /* a claim is open: nothing else may be written */
+    bool peer_sleeps;  /* the peer may sleep: look at its epoch after a burst */
+    bool unrung;       /* records committed with RINGBUS_MORE: to be looked at later */
+    bool blocked;      /* a send found it full; wait for want_bytes */
+    bool loop;         /* link to ourselves */
+    bool heard;        /* records came since the last tick */
+    bool read_out;     /* a leaving end's lane is read to its end */
+    uint8_t phase;     /* enum rbi_end_phase */
+    uint8_t pending;   /* control records that found no room: RBI_PENDING_* */
+    int bell;          /* our end of the pair; -1 for the loop */
+    uint32_t position; /* in bus->ends */
+    const rbi_au64 *peer_sleep_epoch;
+    uint64_t rung;
+    const rbi_au64 *peer_want_pos;
+    uint64_t want_rung;
+    rbi_au64 *own_want_pos;
+    uint64_t want_bytes;
+    struct rbi_refs refs;
+    struct rbi_returns returns;
+    struct rbi_peer_pool *peer_pool;
+
+    struct rbi_pidf peer;
+    struct rbi_link_fsm fsm;
+    uint64_t link_id;   /* 0 before the daemon told it */
+    uint32_t serial;    /* of our INTRODUCE */
+    uint64_t link_life; /* number of this end among all of the handle: never used again */
+    enum rbi_reason leave_reason;
+    uint64_t leave_pos; /* where our reading stood when it began to leave */
+    uint64_t pending_ping_id;
+    uint64_t pending_pong_id;
+    enum rbi_reason pending_reason;
+    enum rbi_reason pending_ack;
+    bool wanted;      /* we are its requester */
+    bool told_peer;   /* DISCONNECT sent */
+    bool reported_up; /* the application has had its READY event */
+    struct rbi_segment own_side;
+    struct rbi_segment peer_side;
+    struct rbi_segment peer_page;
+    struct rbi_end *next_dirty;   /* list of ends with unrung records */
+    struct rbi_end *next_blocked; /* list of ends that a send found full */
+    char path[RBI_PATH_MAX + 1];
+};
+
+#define RBI_PENDING_READY      0x01U
+#define RBI_PENDING_ACK        0x02U
+#define RBI_PENDING_PING       0x04U
+#define RBI_PENDING_PONG       0x08U
+#define RBI_PENDING_DISCONNECT 0x10U
+
+/** An instance of a cluster that we target. */
+struct rbi_member {
+    int32_t instance;
+    uint32_t incarnation;
+    uint32_t state;
+    uint32_t weight;
+    bool wanted;         /* our targets include it */
+    bool pinned;         /* targeted by its own path: kept while absent */
+    bool seen;           /* the daemon that we are connected to has named it */
+    struct rbi_end *end; /* NULL until introduced */
+    uint64_t retry_ns;   /* when to introduce again; RBI_NEVER: no need */
+    uint32_t retry_count;
+    char path[RBI_PATH_MAX + 1];
+};
+
+/** A cluster that we target, wholly or some of its instances. */
+struct rbi_cluster {
+    uint64_t id;
+    bool all;            /* targeted as a whole */
+    bool known;          /* the daemon named an instance at least once */
+    uint64_t sweep_ns;   /* when members that a new daemon has not named are dropped */
+    bool dispatch_stale; /* members changed since the tables were built */
+    struct rbi_link_terms terms;
+    struct rbi_member *members; /* sorted by instance */
+    unsigned member_count;
+    unsigned member_room;
+    struct rbi_end **ready; /* usable ends, in order of instance */
+    unsigned ready_count;
+    unsigned ready_room;
+    unsigned cursor; /* round robin */
+    uint16_t *owner; /* RBI_HRW_SLOTS entries, index into ready; NULL until a keyed pick */
+    bool owner_stale;
+    char path[RBI_PATH_MAX + 1];
+};
+
+/** A request that waits. Slots are reused; the generation keeps late replies out. */
+struct rbi_call {
+    ringbus_reply_fn on_reply; /* NULL = free */
+    void *context;
+    uint64_t sent_ns;
+    uint64_t deadline_ns;
+    struct rbi_pidf peer;
+    uint32_t generation;
+    uint32_t heap_position;
+    uint32_t next_free;
+};
+
+struct rbi_calls {
+    struct rbi_call *slots;
+    uint32_t slot_count;
+    uint32_t free_head;
+    uint32_t *heap; /* slot numbers, least deadline first */
+    uint32_t heap_count;
+};
+
+enum rbi_control_phase {
+    RBI_CONTROL_OFF = 0,      /* not connected; retry_ns says when next */
+    RBI_CONTROL_HELLO = 1,    /* HELLO sent */
+    RBI_CONTROL_REGISTER = 2, /* REGISTER sent */
+    RBI_CONTROL_ON = 3,
+};
+
+struct rbi_out_frame {
+    struct rbi_out_frame *next;
+    uint32_t size;
+    unsigned fd_count;
+    int fds[RBI_HANDOFF_FDS_MAX]; /* owned duplicates */
+    unsigned char bytes[];
+};
+
+struct rbi_control {
+    enum rbi_control_phase phase;
+    int sock;
+    bool ever_on;
+    bool write_armed;
+    uint32_t serial;
+    uint32_t register_serial;
+    uint64_t daemon_incarnation;
+    uint64_t cookie;
+    uint64_t retry_ns;
+    uint64_t deadline_ns; /* of the phase */
+    uint32_t retry_count;
+    uint64_t attention_seen;
+    uint32_t slot;
+    struct rbi_out_frame *out_first;
+    struct rbi_out_frame **out_last;
+    unsigned out_count;
+    struct rbi_fdlist fds; /* of the frame being received */
+    struct rbi_wire_stream stream;
+};
+
+/** Prefixes given to ringbus_watch(). */
+struct rbi_watches {
+    char (*prefixes)[RBI_PATH_MAX + 1];
+    unsigned count;
+    unsigned room;
+};
+
+/** Events wait here until ringbus_poll() can call back: never from inside our own tables. */
+struct rbi_queued_event {
+    enum ringbus_event_type type;
+    enum ringbus_reason reason;
+    int error;
+    struct rbi_pidf peer;
+    char path[RBI_PATH_MAX + 1];
+};
+
+struct rbi_events {
+    struct rbi_queued_event *items;
+    unsigned first;
+    unsigned count;
+    unsigned room;
+    bool lost; /* no memory for one: a RESYNC is reported instead */
+};
+
+struct rbi_bus_error {
+    int code;
+    bool formatted;
+    struct rbi_pidf peer; /* for the unformatted ones */
+    uint64_t value;
+    char text[512];
+};
+
+struct ringbus {
+    /* Hot: read by every call. */
+    const rbi_au64 *guard;    /* a page that the kernel wipes in the child of a fork */
+    struct rbi_end *last_end; /* cache of the last lookups */
+    struct rbi_cluster *last_cluster;
+    struct rbi_end **ends; /* LINKED and LEAVING ones */
+    unsigned end_count;
+    unsigned end_room;
+    unsigned next_end; /* where the next poll starts */
+    unsigned tick_countdown;
+    unsigned tick_polls; /* polls between two ticks, adapted to the pace of the caller */
+    uint32_t inline_max;
+    uint64_t size_max; /* largest payload */
+    bool busy_mode;
+    bool in_callback;
+    bool reap_needed;
+    bool woken;         /* ringbus_wake() was called */
+    bool external_loop; /* ringbus_fd() was called */
+    bool chunk_starved; /* a send found no chunk */
+    int last_errno;
+    uint64_t now_ns; /* as of the last tick */
+    uint64_t next_deadline_ns;
+    uint64_t counters[RBI_COUNTER_COUNT];
+    struct rbi_end *dirty;   /* ends with unrung records */
+    struct rbi_end *blocked; /* ends that a send found full */
+    struct rbi_page *page;   /* own, writable */
+    struct rbi_pool pool;
+    struct rbi_calls calls;
+    struct rbi_events events;
+    ringbus_message_fn on_message;
+    ringbus_event_fn on_event;
+    void *user;
+
+    /* Cold. */
+    struct rbi_pidf self;
+    char self_path[RBI_PATH_MAX + 1];
+    struct rbi_segment page_segment;
+    struct rbi_segment directory_segment;
+    struct rbi_directory_view directory;
+    bool directory_mapped;
+    void *guard_page;
+    ck_hs_t peers; /* &end->peer of every end, by (cluster, instance) */
+    struct rbi_end *loop_end;
+    struct rbi_cluster **clusters;
+    unsigned cluster_count;
+    struct rbi_watches watches;
+    struct rbi_control control;
+    int epoll;
+    int wake;  /* eventfd of our own, never handed out */
+    int timer; /* timerfd for external loops, -1 until asked for */
+    uint64_t timer_armed_ns;
+    uint64_t idle_since_ns;
+    uint64_t last_epoll_ns;
+    uint64_t published_ns;     /* when the counters were last copied into the page */
+    uint64_t received_at_tick; /* to tell a quiet time from a busy one */
+    uint32_t state;            /* enum rbi_endpoint_state */
+    uint32_t lane_bytes;
+    uint32_t refs_per_link;
+    uint32_t spin_us;
+    uint32_t spin_now_us; /* adaptive share of spin_us */
+    uint32_t weight;
+    struct rbi_link_terms terms;
+    uint64_t random;
+    uint64_t link_lives;   /* ends made so far */
+    struct rbi_view *view; /* of the message whose callback runs */
+    uint64_t life;         /* tells loans of this handle from another's */
+    bool closing;
+    bool daemon_lost_pending; /* events that the next poll reports */
+    bool daemon_back_pending;
+    char socket_path[RBI_SOCKET_PATH_MAX + 1];
+    char *set;
+    char *idc;
+    char *tags;
+    char *token;
+    char program[64];
+    struct rbi_bus_error error;
+#ifdef RBI_DEBUG
+    _Atomic(uint64_t) user_thread; /* thread inside a call now; 0 = none */
+    unsigned user_depth;
+#endif
+};
+
+/* ---- error.c --------------------------------------------------------------------------- */
+
+/** Notes a failure with a sentence and returns @p code. Cold paths. */
+RBI_COLD int rbi_fail(struct ringbus *bus, int code, const char *format, ...) RBI_PRINTF(3, 4);
+/** Notes a failure without formatting anything; ringbus_errmsg() makes the sentence. Hot paths. */
+int rbi_fail_fast(struct ringbus *bus, int code, const struct rbi_pidf *peer, uint64_t value);
+/** Public code for a negative errno of ours, noting the sentence "@p what: strerror". */
+RBI_COLD int rbi_fail_errno(struct ringbus *bus, int negative_errno, const char *what);
+/** Sentence of the last ringbus_open() that failed in this thread. */
+void rbi_open_error_set(const char *text);
+
+/* ---- guard.c: wrong process, wrong thread ---------------------------------------------- */
+
+/** First thing in every public call: 0, or the error to return. One load in release builds. */
+static inline int rbi_enter(const struct ringbus *bus);
+static inline void rbi_leave(const struct ringbus *bus);
+#ifdef RBI_DEBUG
+int rbi_debug_enter(struct ringbus *bus);
+void rbi_debug_leave(struct ringbus *bus);
+#endif
+
+static inline int rbi_enter(const struct ringbus *bus)
+{
+    if (RBI_UNLIKELY(bus == NULL)) {
+        return RINGBUS_E_ARGUMENT;
+    }
+    if (RBI_UNLIKELY(rbi_load_rlx(bus->guard) != RBI_GUARD_ALIVE)) {
+        return RINGBUS_E_WRONG_PROCESS;
+    }
+#ifdef RBI_DEBUG
+    return rbi_debug_enter((struct ringbus *)(uintptr_t)bus);
+#else
+    return 0;
+#endif
+}
+
+static inline void rbi_leave(const struct ringbus *bus)
+{
+#ifdef RBI_DEBUG
+    rbi_debug_leave((struct ringbus *)(uintptr_t)bus);
+#else
+    (void)bus;
+#endif
+}
+
+/* ---- stats.c --------------------------------------------------------------------------- */
+
+static inline void rbi_count(struct ringbus *bus, enum rbi_counter counter, uint64_t n)
+{
+    bus->counters[counter] += n;
+}
+/** Copies the counters into the page, for tools. Now and then, never per message. */
+void rbi_counters_publish(struct ringbus *bus);
+
+/* ---- clock.c --------------------------------------------------------------------------- */
+
+uint64_t rbi_now_ns(void);
+/** Cheaper and up to a few milliseconds old; never ahead. */
+uint64_t rbi_now_coarse_ns(void);
+/** Uniform below @p bound, for jitter. */
+uint64_t rbi_random_below(struct ringbus *bus, uint64_t bound);
+/** Moves the handle's next deadline forward to at most @p deadline_ns. */
+static inline void rbi_deadline_at_most(struct ringbus *bus, uint64_t deadline_ns)
+{
+    if (deadline_ns < bus->next_deadline_ns) {
+        bus->next_deadline_ns = deadline_ns;
+    }
+}
+
+/* ---- control.c, control_frames.c: the connection to ringbusd ---------------------------- */
+
+/** Connects and registers, waiting at most @p timeout_ms. 0 or a public error. */
+int rbi_control_open(struct ringbus *bus, uint32_t timeout_ms);
+void rbi_control_close(struct ringbus *bus);
+/** Reads and handles what the daemon sent. */
+void rbi_control_input(struct ringbus *bus);
+/** Reconnects when its time has come; times out a handshake. */
+void rbi_control_tick(struct ringbus *bus, uint64_t now_ns);
+uint64_t rbi_control_deadline_ns(const struct ringbus *bus);
+/** Queues and tries to send a frame; descriptors are borrowed. @return its serial, 0 when not connected */
+uint32_t rbi_control_send(struct ringbus *bus,
+                          enum rbi_wire_type type,
+                          const void *body,
+                          const int *fds,
+                          unsigned fd_count);
+void rbi_control_flush(struct ringbus *bus);
+/** The connection ended or broke the rules. */
+void rbi_control_lost(struct ringbus *bus, const char *why);
+/** One frame of the daemon; @p fds are the frame's, taken out as needed. */
+void rbi_control_frame(struct ringbus *bus,
+                       const struct rbi_wire_header *header,
+                       const union rbi_wire_body *body,
+                       struct rbi_fdlist *fds);
+/** Sends HELLO / everything that a (re)connected daemon must know. */
+void rbi_control_hello(struct ringbus *bus);
+void rbi_control_state(struct ringbus *bus, uint32_t state);
+
+/* ---- end.c: memory of a link ------------------------------------------------------------ */
+
+/** Creates our own side and its end, without a peer yet. NULL on failure (error noted). */
+struct rbi_end *rbi_end_new(struct ringbus *bus, const struct rbi_pidf *peer, const char *path);
+/** Maps what the peer gave. 0; public error (noted, nothing kept). */
+int rbi_end_attach(struct ringbus *bus,
+                   struct rbi_end *end,
+                   int side_fd,
+                   uint64_t side_bytes,
+                   int pool_fd,
+                   uint64_t pool_bytes,
+                   int page_fd);
+/** Makes the link to ourselves. NULL on failure (error noted). */
+struct rbi_end *rbi_end_new_loop(struct ringbus *bus);
+/** Adds an attached end to the polled ones; takes over its bell. */
+int rbi_end_activate(struct ringbus *bus, struct rbi_end *end, int bell);
+/** Unlinks and frees; only from the reaper, the opening path and close. */
+void rbi_end_free(struct ringbus *bus, struct rbi_end *end);
+void rbi_peer_pool_unref(struct rbi_peer_pool *pool);
+struct rbi_end *rbi_end_find(struct ringbus *bus, uint64_t cluster, int32_t instance);
+unsigned long rbi_end_hash(uint64_t cluster, int32_t instance);
+/** In the child of a fork: closes our copies of the descriptors, frees, touches nothing shared. */
+void rbi_close_in_child(struct ringbus *bus);
+struct rbi_end *rbi_end_find_link(struct ringbus *bus, uint64_t link_id);
+struct rbi_end *rbi_end_find_serial(struct ringbus *bus, uint32_t serial);
+int rbi_end_index(struct ringbus *bus, struct rbi_end *end);
+/** Takes an end out of the look-up; it stays polled until the reaper has it. */
+void rbi_end_unindex(struct ringbus *bus, struct rbi_end *end);
+
+/* ---- end_control.c: READY, PING, DISCONNECT --------------------------------------------- */
+
+/** Feeds the state machine and carries out what it says. */
+void rbi_end_step(struct ringbus *bus, struct rbi_end *end, const struct rbi_link_input *input);
+/** A control record came in. */
+void rbi_end_control_record(struct ringbus *bus,
+                            struct rbi_end *end,
+                            const struct rbi_record *record);
+/** Sends control records that found no room before. */
+void rbi_end_flush_pending(struct ringbus *bus, struct rbi_end *end);
+/** The peer is dead or gone: read its lane to the end, then close. Callable from anywhere. */
+void rbi_end_peer_gone(struct ringbus *bus, struct rbi_end *end, enum rbi_reason reason);
+/** The peer broke the rules. */
+void rbi_end_bad_peer(struct ringbus *bus, struct rbi_end *end, const char *what);
+/** Lane of a leaving end is empty: give back what was not read, report, close. In poll only. */
+void rbi_end_finish_leaving(struct ringbus *bus, struct rbi_end *end);
+
+/* ---- cluster.c, target.c ---------------------------------------------------------------- */
+
+struct rbi_cluster *rbi_cluster_find(struct ringbus *bus, uint64_t id);
+struct rbi_member *rbi_member_find(const struct rbi_cluster *cluster, int32_t instance);
+/** Adds an absent member in its place; NULL: no memory. Moves the others: pointers to members end. */
+struct rbi_member *rbi_member_add(struct rbi_cluster *cluster, int32_t instance);
+void rbi_cluster_free(struct rbi_cluster *cluster);
+/** Rebuilds the list of usable ends. */
+void rbi_cluster_refresh(struct ringbus *bus, struct rbi_cluster *cluster);
+/** The end for a key, or the next in turn; NULL when none is usable. */
+struct rbi_end *
+rbi_cluster_pick(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t key);
+/** An end became usable or stopped being so. */
+void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end);
+/** An EVENT of the daemon. */
+void rbi_target_event(struct ringbus *bus, const struct rbi_wire_event *event);
+/** Events were lost: asks for all targets and watches anew. */
+void rbi_target_resync(struct ringbus *bus);
+/** Introduces members whose time has come. @return the next such time */
+uint64_t rbi_target_tick(struct ringbus *bus, uint64_t now_ns);
+/** Sends every TARGET and WATCH again, after a reconnect. */
+void rbi_target_resend(struct ringbus *bus);
+/** The answer to an INTRODUCE was an error, or its link closed before it was usable. */
+void rbi_target_introduce_failed(struct ringbus *bus,
+                                 const struct rbi_pidf *peer,
+                                 int error,
+                                 const char *text,
+                                 bool meets_other);
+/** The daemon is lost: introductions under way will not be answered. */
+void rbi_target_introductions_lost(struct ringbus *bus);
+/** Whether we want a link with this peer as requester; its terms when so. */
+bool rbi_target_wants(struct ringbus *bus,
+                      const struct rbi_pidf *peer,
+                      struct rbi_link_terms *terms);
+
+static inline struct rbi_pidf rbi_member_pidf(const struct rbi_cluster *cluster,
+                                              const struct rbi_member *member)
+{
+    return (struct rbi_pidf){
+        .cluster = cluster->id, .instance = member->instance, .incarnation = member->incarnation};
+}
+
+/* ---- send.c ----------------------------------------------------------------------------- */
+
+/** What is to be sent, the same for all ways of sending. */
+struct rbi_outgoing {
+    enum rbi_record_kind kind;
+    unsigned flags; /* RINGBUS_* of the caller */
+    uint64_t key;
+    uint64_t tag; /* correlation of REQ, REP, ERROR */
+    const struct ringbus_part *parts;
+    unsigned part_count;
+    uint64_t size;  /* sum of the parts */
+    uint32_t chunk; /* a chunk that holds it already, or RBI_CHUNK_NONE */
+    bool broadcast;
+};
+
+/** Finds who is to get a message: one end. 0 or a public error (noted). */
+int rbi_send_resolve(struct ringbus *bus,
+                     const struct ringbus_addr *to,
+                     bool keyed,
+                     uint64_t key,
+                     struct rbi_end **out);
+/** Writes one message to one end. 0, or a public error (noted). */
+int rbi_send_one(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out);
+/** Commits a reserved record and wakes the peer as its mode and the flags ask for. */
+void rbi_send_commit(
+    struct ringbus *bus, struct rbi_end *end, uint64_t body_bytes, uint32_t meta, unsigned flags);
+/** After a commit: wakes the peer if it sleeps, or notes the end for later with RINGBUS_MORE. */
+void rbi_send_ring(struct ringbus *bus, struct rbi_end *end);
+/** Wakes the receivers of everything sent with RINGBUS_MORE. */
+void rbi_send_flush(struct ringbus *bus);
+/** A send found the lane full: ringbus_wait() is to wait for it. */
+void rbi_send_blocked(struct ringbus *bus, struct rbi_end *end, uint64_t body_bytes);
+/** Takes in returned chunks of all links. */
+void rbi_send_collect(struct ringbus *bus);
+/** A chunk for @p size bytes, collecting returns when the pool is empty. 0 or public error (noted). */
+int rbi_send_chunk(struct ringbus *bus, struct rbi_end *end, uint64_t size, struct rbi_chunk *out);
+
+/** Checks a loan and a size within it. 0 or a public error (noted). */
+int rbi_loan_check(struct ringbus *bus,
+                   const struct ringbus_loan *loan,
+                   uint64_t size,
+                   uint32_t *chunk);
+
+/* ---- request.c -------------------------------------------------------------------------- */
+
+void rbi_calls_init(struct rbi_calls *calls);
+void rbi_calls_deinit(struct rbi_calls *calls);
+uint64_t rbi_calls_deadline_ns(const struct rbi_calls *calls);
+/** A reply or error came. */
+void rbi_calls_reply(struct ringbus *bus,
+                     struct rbi_end *end,
+                     const struct rbi_record *record,
+                     const struct ringbus_message *message);
+/** Ends the calls whose time is over. */
+void rbi_calls_expire(struct ringbus *bus, uint64_t now_ns);
+/** Ends the call of a request that its receiver certainly did not see. */
+void rbi_calls_not_sent(struct ringbus *bus, uint64_t tag, int error);
+/** Ends all calls to a peer that is gone. */
+void rbi_calls_peer_gone(struct ringbus *bus, const struct rbi_pidf *peer, int error);
+void rbi_calls_end_all(struct ringbus *bus, int error);
+
+/* ---- event.c, poll.c, wait.c --------------------------------------------------------------------- */
+
+/** Message view of a record in our own or a peer's lane. 0; -EPROTO */
+struct rbi_view {
+    struct ringbus_message message;
+    struct ringbus_part parts[RINGBUS_PARTS_MAX];
+    struct rbi_end *end;
+    uint64_t slot; /* of a referenced payload */
+    bool referenced;
+    bool kept; /* the slot is given back by ringbus_release() */
+    bool own;  /* a view of our own lane (UNDELIVERED): there is nothing to give back */
+};
+int rbi_view_fill(struct ringbus *bus,
+                  struct rbi_end *end,
+                  const struct rbi_record *record,
+                  const unsigned char *pool_base,
+                  uint64_t pool_bytes,
+                  struct rbi_view *view);
+/** Queues an event; path and peer may be NULL. */
+void rbi_emit_simple(struct ringbus *bus,
+                     enum ringbus_event_type type,
+                     const struct rbi_pidf *peer,
+                     const char *path,
+                     enum rbi_reason reason,
+                     int error);
+/** Calls back for every queued event. From ringbus_poll() only. */
+void rbi_events_flush(struct ringbus *bus);
+/** Calls back at once, after those that are queued. From ringbus_poll() only. */
+void rbi_emit(struct ringbus *bus, const struct ringbus_event *event);
+/** Runs a tick now: clock, deadlines, control socket, pending control records. */
+void rbi_tick(struct ringbus *bus, uint64_t now_ns);
+/** Looks at the epoll set without waiting (@p timeout_ms 0) or waiting. @return events, < 0 -errno */
+int rbi_wait_events(struct ringbus *bus, int timeout_ms);
+bool rbi_wait_lane_ready(struct ringbus *bus);
+void rbi_wait_deinit(struct ringbus *bus);
+int rbi_wait_init(struct ringbus *bus);
+int rbi_wait_add(struct ringbus *bus, int fd, uint64_t tag, bool writable);
+/** Before closing: a child of a fork may hold the same description, and would keep it in the set. */
+void rbi_wait_remove(struct ringbus *bus, int fd);
+int rbi_wait_modify(struct ringbus *bus, int fd, uint64_t tag, bool writable);
+/** Before an external loop waits: announce sleep and look once more. */
+void rbi_wait_prepare(struct ringbus *bus);
+
+#define RBI_EPOLL_CONTROL UINT64_C(1)
+#define RBI_EPOLL_WAKE    UINT64_C(2)
+#define RBI_EPOLL_TIMER   UINT64_C(3)
+
+static inline const struct ringbus_addr *rbi_addr(const struct rbi_pidf *pidf)
+{
+    return (const struct ringbus_addr *)(const void *)pidf;
+}
+_Static_assert(sizeof(struct ringbus_addr) == sizeof(struct rbi_pidf), "same layout");
+_Static_assert(offsetof(struct ringbus_addr, instance) == offsetof(struct rbi_pidf, instance),
+               "same layout");
+
+#endif

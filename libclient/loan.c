@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libclient/loan.c - building in place: loans (chunks of our own) and claims (room in a lane). */
+#include "libclient/internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- loans: opaque[0] = chunk index + 1, opaque[1] = life of the handle ------------------- */
+
+int rbi_loan_check(struct ringbus *bus,
+                   const struct ringbus_loan *loan,
+                   uint64_t size,
+                   uint32_t *chunk)
+{
+    if (loan == NULL) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "loan is NULL");
+    }
+    if (loan->opaque[0] == 0 || loan->opaque[0] > bus->pool.chunk_count ||
+        loan->opaque[1] != bus->life) {
+        return rbi_fail(bus, RINGBUS_E_CLOSED, "the loan was returned or is another handle's");
+    }
+    if (size > loan->size) {
+        return rbi_fail(bus, RINGBUS_E_TOO_BIG, "%llu bytes of a loan of %zu",
+                        (unsigned long long)size, loan->size);
+    }
+    *chunk = (uint32_t)(loan->opaque[0] - 1);
+    return 0;
+}
+
+int ringbus_loan(struct ringbus *bus, size_t size, struct ringbus_loan *out)
+{
+    int r = rbi_enter(bus);
+    if (r != 0) {
+        return r;
+    }
+    struct rbi_chunk chunk;
+    if (out == NULL) {
+        r = rbi_fail(bus, RINGBUS_E_ARGUMENT, "no place for the loan");
+    } else {
+        r = rbi_send_chunk(bus, NULL, size, &chunk);
+    }
+    if (r == 0) {
+        memset(out, 0, sizeof *out);
+        out->data = chunk.data;
+        out->size = size;
+        out->opaque[0] = (uint64_t)chunk.idx + 1;
+        out->opaque[1] = bus->life;
+    }
+    rbi_leave(bus);
+    return r;
+}
+
+int ringbus_loan_return(struct ringbus *bus, struct ringbus_loan *loan)
+{
+    int r = rbi_enter(bus);
+    if (r != 0) {
+        return r;
+    }
+    uint32_t chunk = RBI_CHUNK_NONE;
+    r = rbi_loan_check(bus, loan, 0, &chunk);
+    if (r == 0) {
+        rbi_pool_unref(&bus->pool, chunk);
+        memset(loan, 0, sizeof *loan);
+    }
+    rbi_leave(bus);
+    return r;
+}
+
+/* ---- claims: opaque = {kind of claim, cluster, instance | incarnation, key, flags, chunk + 1} */
+
+enum { CLAIM_NONE = 0, CLAIM_LANE = 1, CLAIM_CHUNK = 2 };
+
+static void note_claim(struct ringbus_claim *claim,
+                       uint64_t kind,
+                       const struct rbi_end *end,
+                       uint64_t key,
+                       unsigned flags,
+                       uint64_t chunk)
+{
+    claim->opaque[0] = kind;
+    claim->opaque[1] = end->peer.cluster;
+    claim->opaque[2] = (uint64_t)(uint32_t)end->peer.instance << 32 | end->peer.incarnation;
+    claim->opaque[3] = key;
+    claim->opaque[4] = flags;
+    claim->opaque[5] = chunk;
+}
+
+static int
+claim_lane(struct ringbus *bus, struct rbi_end *end, uint64_t size, struct ringbus_claim *out)
+{
+    unsigned char *body = NULL;
+    const uint64_t bytes = RBI_RECORD_TAG + size;
+    const int r = rbi_lane_reserve(&end->tx, bytes, RBI_LANE_CONTROL_ROOM, &body);
+    if (r == RBI_LANE_FULL) {
+        rbi_count(bus, RBI_COUNTER_full, 1);
+        rbi_send_blocked(bus, end, bytes);
+        return rbi_fail_fast(bus, RINGBUS_E_FULL, &end->peer, bytes);
+    }
+    if (r < 0) {
+        rbi_end_bad_peer(bus, end, "impossible read position");
+        return RINGBUS_E_BAD_PEER;
+    }
+    end->claimed = true;
+    out->data = body + RBI_RECORD_TAG;
+    return 0;
+}
+
+static int do_claim(struct ringbus *bus,
+                    const struct ringbus_addr *to,
+                    uint64_t key,
+                    uint64_t size,
+                    unsigned flags,
+                    struct ringbus_claim *out)
+{
+    struct rbi_end *end = NULL;
+    struct rbi_chunk chunk = {.idx = 0};
+    if (to == NULL || out == NULL) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "no address or no place for the claim");
+    }
+    if (size > bus->size_max) {
+        rbi_count(bus, RBI_COUNTER_too_big, 1);
+        return rbi_fail_fast(bus, RINGBUS_E_TOO_BIG, NULL, size);
+    }
+    int r = rbi_send_resolve(bus, to, (flags & RINGBUS_KEY) != 0, key, &end);
+    if (r != 0) {
+        return r;
+    }
+    if (end->claimed) {
+        return rbi_fail(bus, RINGBUS_E_BUSY, "a claim on the lane to %s is open", end->path);
+    }
+    memset(out, 0, sizeof *out);
+    if (size <= bus->inline_max) {
+        r = claim_lane(bus, end, size, out);
+    } else {
+        r = rbi_send_chunk(bus, end, size, &chunk);
+        out->data = r == 0 ? chunk.data : NULL;
+    }
+    if (r == 0) {
+        out->size = size;
+        note_claim(out, size <= bus->inline_max ? CLAIM_LANE : CLAIM_CHUNK, end, key, flags,
+                   (uint64_t)chunk.idx + 1);
+    }
+    return r;
+}
+
+int ringbus_claim(struct ringbus *bus,
+                  const struct ringbus_addr *to,
+                  uint64_t key,
+                  size_t size,
+                  unsigned flags,
+                  struct ringbus_claim *out)
+{
+    int r = rbi_enter(bus);
+    if (RBI_LIKELY(r == 0)) {
+        r = do_claim(bus, to, key, size, flags, out);
+        rbi_leave(bus);
+    }
+    return r;
+}
+
+/* The end of a claim, if it still is the very life of the peer that was claimed from. */
+static struct rbi_end *claimed_end(struct ringbus *bus, const struct ringbus_claim *claim)
+{
+    struct rbi_end *end =
+        rbi_end_find(bus, claim->opaque[1], (int32_t)(uint32_t)(claim->opaque[2] >> 32));
+    if (end == NULL || end->peer.incarnation != (uint32_t)claim->opaque[2]) {
+        return NULL;
+    }
+    if (claim->opaque[0] == CLAIM_LANE && !end->claimed) {
+        return NULL;
+    }
+    return end;
+}
+
+static void end_claim(struct ringbus *bus, struct rbi_end *end, struct ringbus_claim *claim)
+{
+    if (claim->opaque[0] == CLAIM_CHUNK) {
+        rbi_pool_unref(&bus->pool, (uint32_t)(claim->opaque[5] - 1));
+    } else if (end != NULL) {
+        end->claimed = false;
+        if (end->pending != 0) {
+            rbi_end_flush_pending(bus, end);
+        }
+    }
+    memset(claim, 0, sizeof *claim);
+}
+
+static int commit_lane(struct ringbus *bus,
+                       struct rbi_end *end,
+                       const struct ringbus_claim *claim,
+                       uint64_t size)
+{
+    const unsigned flags = (unsigned)claim->opaque[4];
+    unsigned char *data = claim->data;
+    memcpy(data - RBI_RECORD_TAG, &claim->opaque[3], sizeof claim->opaque[3]);
+    rbi_send_commit(
+        bus, end, RBI_RECORD_TAG + size,
+        rbi_record_meta(RBI_RECORD_ONEWAY,
+                        ((flags & RINGBUS_KEY) != 0 ? RBI_RECORD_KEY : 0U) |
+                            ((flags & RINGBUS_IDEMPOTENT) != 0 ? RBI_RECORD_IDEMPOTENT : 0U),
+                        0, 0),
+        flags);
+    rbi_count(bus, RBI_COUNTER_sent, 1);
+    rbi_count(bus, RBI_COUNTER_sent_bytes, size);
+    return 1;
+}
+
+static int commit_chunk(struct ringbus *bus,
+                        struct rbi_end *end,
+                        const struct ringbus_claim *claim,
+                        uint64_t size)
+{
+    const struct ringbus_part part = {.data = claim->data, .size = size};
+    const struct rbi_outgoing out = {.kind = RBI_RECORD_ONEWAY,
+                                     .flags = (unsigned)claim->opaque[4],
+                                     .key = claim->opaque[3],
+                                     .parts = &part,
+                                     .part_count = 1,
+                                     .size = size,
+                                     .chunk = (uint32_t)(claim->opaque[5] - 1)};
+    const int r = rbi_send_one(bus, end, &out);
+    return r == 0 ? 1 : r;
+}
+
+static int do_commit(struct ringbus *bus, struct ringbus_claim *claim, uint64_t size)
+{
+    int r;
+    if (claim == NULL || claim->opaque[0] == CLAIM_NONE) {
+        return rbi_fail(bus, RINGBUS_E_CLOSED, "no claim is open here");
+    }
+    if (size > claim->size) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "%llu bytes of a claim of %zu",
+                        (unsigned long long)size, claim->size);
+    }
+    struct rbi_end *end = claimed_end(bus, claim);
+    if (end == NULL || !end->usable) {
+        r = rbi_fail(bus, RINGBUS_E_PEER_GONE, "the receiver of the claim is gone");
+    } else if (claim->opaque[0] == CLAIM_LANE) {
+        r = commit_lane(bus, end, claim, size);
+    } else {
+        r = commit_chunk(bus, end, claim, size);
+        if (r == RINGBUS_E_FULL) {
+            return r; /* the claim stays open: commit again when there is room */
+        }
+    }
+    end_claim(bus, end, claim);
+    return r;
+}
+
+int ringbus_commit(struct ringbus *bus, struct ringbus_claim *claim, size_t size)
+{
+    int r = rbi_enter(bus);
+    if (RBI_LIKELY(r == 0)) {
+        r = do_commit(bus, claim, size);
+        rbi_leave(bus);
+    }
+    return r;
+}
+
+int ringbus_abort(struct ringbus *bus, struct ringbus_claim *claim)
+{
+    int r = rbi_enter(bus);
+    if (r != 0) {
+        return r;
+    }
+    if (claim == NULL || claim->opaque[0] == CLAIM_NONE) {
+        r = rbi_fail(bus, RINGBUS_E_CLOSED, "no claim is open here");
+    } else {
+        end_claim(bus, claimed_end(bus, claim), claim);
+    }
+    rbi_leave(bus);
+    return r;
+}

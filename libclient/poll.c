@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libclient/poll.c - receiving: looks at the lanes in turn and hands what came to the
+ * callbacks; now and then looks at the clock, the daemon and what has to end.
+ *
+ * While messages flow nothing here asks the kernel: the daemon bumps our attention word
+ * in the directory when a control message waits, and the clock is read once in so many
+ * polls.
+ */
+#include "libclient/internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define TICK_POLLS_MAX 1024U
+#define TICK_GOAL_NS   (500U * 1000U)
+/* Silence after which a busy poller asks the kernel whether a socket has news. */
+#define QUIET_EPOLL_NS (100 * RBI_NS_PER_MS)
+#define POLL_MAX       1000000
+
+/* ---- views --------------------------------------------------------------------------------- */
+
+static void fill_parts(const struct rbi_record *record, struct rbi_view *view)
+{
+    const unsigned char *data = view->message.data;
+    for (unsigned i = 0; i < record->part_count; i++) {
+        view->parts[i].data = data;
+        view->parts[i].size = record->part_sizes[i];
+        data += record->part_sizes[i];
+    }
+}
+
+int rbi_view_fill(struct ringbus *bus,
+                  struct rbi_end *end,
+                  const struct rbi_record *record,
+                  const unsigned char *pool_base,
+                  uint64_t pool_bytes,
+                  struct rbi_view *view)
+{
+    struct ringbus_message *message = &view->message;
+    (void)bus;
+    view->end = end;
+    view->kept = false;
+    view->own = false;
+    view->referenced = (record->flags & RBI_RECORD_REF) != 0;
+    if (view->referenced) {
+        /* Untrusted: the payload must lie within the pool that we mapped. */
+        if (record->ref.size > pool_bytes || record->ref.offset > pool_bytes - record->ref.size) {
+            return -EPROTO;
+        }
+        view->slot = record->ref.slot;
+        message->data = pool_base + record->ref.offset;
+    } else {
+        message->data = record->payload;
+    }
+    message->from = *rbi_addr(&end->peer);
+    message->from_path = end->path;
+    message->kind = record->kind == RBI_RECORD_ONEWAY ? RINGBUS_KIND_ONEWAY
+                    : record->kind == RBI_RECORD_REQ  ? RINGBUS_KIND_REQUEST
+                                                      : RINGBUS_KIND_REPLY;
+    message->flags =
+        ((record->flags & RBI_RECORD_KEY) != 0 ? RINGBUS_MESSAGE_KEY : 0U) |
+        ((record->flags & RBI_RECORD_BROADCAST) != 0 ? RINGBUS_MESSAGE_BROADCAST : 0U) |
+        (view->referenced ? RINGBUS_MESSAGE_REFERENCED : 0U);
+    message->key = record->key;
+    message->size = record->payload_size;
+    message->part_count = record->part_count;
+    message->parts = view->parts;
+    message->reply_to.peer = message->from;
+    message->reply_to.id = record->kind == RBI_RECORD_REQ ? record->tag : 0;
+    fill_parts(record, view);
+    return 0;
+}
+
+/* ---- one message ---------------------------------------------------------------------------- */
+
+static void hand_over(struct ringbus *bus, struct rbi_view *view)
+{
+    if (RBI_UNLIKELY(bus->on_message == NULL)) {
+        if (view->message.reply_to.id != 0) {
+            (void)ringbus_reply_error(bus, &view->message.reply_to,
+                                      "this endpoint takes no messages");
+        }
+        return;
+    }
+    bus->in_callback = true;
+    bus->view = view;
+    bus->on_message(bus, &view->message, bus->user);
+    bus->view = NULL;
+    bus->in_callback = false;
+}
+
+/* Untrusted record. 0; -EPROTO */
+static int deliver(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record)
+{
+    struct rbi_view view;
+    const unsigned char *pool = bus->pool.segment.base;
+    uint64_t pool_bytes = bus->pool.segment.size;
+    if (RBI_LIKELY(end->peer_pool != NULL)) {
+        pool = end->peer_pool->segment.base;
+        pool_bytes = end->peer_pool->segment.size;
+    }
+    if (RBI_UNLIKELY(!end->usable && end->phase == RBI_END_LINKED)) {
+        return -EPROTO; /* a message before READY */
+    }
+    const int r = rbi_view_fill(bus, end, record, pool, pool_bytes, &view);
+    if (RBI_UNLIKELY(r != 0)) {
+        return r;
+    }
+    if (RBI_UNLIKELY(bus->events.count > 0)) {
+        rbi_events_flush(bus); /* its READY comes before its first message */
+    }
+    if (record->kind == RBI_RECORD_REP || record->kind == RBI_RECORD_ERROR) {
+        bus->view = &view;
+        rbi_calls_reply(bus, end, record, &view.message);
+        bus->view = NULL;
+    } else {
+        rbi_count(bus, RBI_COUNTER_received, 1);
+        rbi_count(bus, RBI_COUNTER_received_bytes, view.message.size);
+        hand_over(bus, &view);
+    }
+    if (view.referenced && !view.kept) {
+        rbi_returns_put(&end->returns, (uint32_t)view.slot);
+    }
+    return 0;
+}
+
+static bool is_message(unsigned kind)
+{
+    return kind == RBI_RECORD_ONEWAY || kind == RBI_RECORD_REQ || kind == RBI_RECORD_REP ||
+           kind == RBI_RECORD_ERROR;
+}
+
+static int take_record(struct ringbus *bus, struct rbi_end *end, const struct rbi_lane_record *raw)
+{
+    struct rbi_record record;
+    int r = rbi_record_parse(raw->meta, raw->body, raw->size, &record);
+    if (RBI_UNLIKELY(r != 0)) {
+        return r;
+    }
+    end->heard = true;
+    if (RBI_LIKELY(is_message(record.kind))) {
+        return deliver(bus, end, &record);
+    }
+    rbi_end_control_record(bus, end, &record);
+    return 0;
+}
+
+/* ---- one lane --------------------------------------------------------------------------------- */
+
+static void release(struct ringbus *bus, struct rbi_end *end)
+{
+    if (!end->peer_sleeps) {
+        rbi_lane_release(&end->rx);
+        return;
+    }
+    rbi_lane_release_seq(&end->rx);
+    if (RBI_UNLIKELY(rbi_bell_space_wanted(end->peer_want_pos, end->rx.pos, &end->want_rung)) &&
+        end->bell >= 0) {
+        rbi_count(bus, RBI_COUNTER_bells_rung, 1);
+        (void)rbi_bell_ring(end->bell);
+    }
+}
+
+/* @return messages and control records taken */
+static unsigned poll_lane(struct ringbus *bus, struct rbi_end *end, unsigned max)
+{
+    const uint8_t phase = end->phase;
+    unsigned taken = 0;
+    while (taken < max) {
+        struct rbi_lane_record raw;
+        int r = rbi_lane_peek(&end->rx, &raw);
+        if (r == RBI_LANE_EMPTY) {
+            break;
+        }
+        if (RBI_LIKELY(r == RBI_LANE_OK)) {
+            r = take_record(bus, end, &raw);
+        }
+        if (RBI_UNLIKELY(r < 0)) {
+            rbi_end_bad_peer(bus, end, "impossible record");
+            break;
+        }
+        rbi_lane_advance(&end->rx, &raw);
+        taken++;
+        /* Room for the sender before the batch is over, when its records are large. */
+        if (RBI_UNLIKELY(end->rx.pos - end->rx.published > (end->rx.mask >> 2))) {
+            release(bus, end);
+        }
+        if (RBI_UNLIKELY(end->phase != phase)) {
+            break; /* DISCONNECT: nothing behind it counts */
+        }
+    }
+    if (taken > 0) {
+        release(bus, end);
+    }
+    return taken;
+}
+
+/* A leaving end is read to its end, but a peer that goes on writing cannot keep it. */
+static unsigned poll_leaving(struct ringbus *bus, struct rbi_end *end, unsigned max)
+{
+    unsigned taken = 0;
+    struct rbi_lane_record raw;
+    if (end->leave_reason != RBI_REASON_BAD_PEER && !end->read_out) {
+        taken = poll_lane(bus, end, max);
+        if (end->rx.pos - end->leave_pos > end->rx.mask ||
+            rbi_lane_peek(&end->rx, &raw) != RBI_LANE_OK) {
+            end->read_out = true;
+        }
+    } else {
+        end->read_out = true;
+    }
+    if (end->read_out) {
+        rbi_end_finish_leaving(bus, end);
+        bus->reap_needed = true;
+    }
+    return taken;
+}
+
+static unsigned poll_end(struct ringbus *bus, struct rbi_end *end, unsigned max)
+{
+    if (RBI_LIKELY(end->phase == RBI_END_LINKED)) {
+        return poll_lane(bus, end, max);
+    }
+    return end->phase == RBI_END_LEAVING ? poll_leaving(bus, end, max) : 0;
+}
+
+static void reap(struct ringbus *bus)
+{
+    bus->reap_needed = false;
+    for (unsigned i = bus->end_count; i-- > 0;) {
+        struct rbi_end *end = bus->ends[i];
+        if (end->phase == RBI_END_CLOSED) {
+            rbi_end_free(bus, end);
+        } else if (end->phase == RBI_END_LEAVING) {
+            bus->reap_needed = true;
+        }
+    }
+}
+
+/* ---- now and then ------------------------------------------------------------------------------- */
+
+static void tick_ends(struct ringbus *bus)
+{
+    for (unsigned i = 0; i < bus->end_count; i++) {
+        struct rbi_end *end = bus->ends[i];
+        if (end->phase != RBI_END_LINKED || end->loop) {
+            continue;
+        }
+        if (end->heard) {
+            const struct rbi_link_input data = {.type = RBI_LINK_DATA};
+            end->heard = false;
+            rbi_end_step(bus, end, &data);
+        }
+        const struct rbi_link_input tick = {.type = RBI_LINK_TICK};
+        rbi_end_step(bus, end, &tick);
+        if (end->pending != 0) {
+            rbi_end_flush_pending(bus, end);
+        }
+        if (end->pending != 0) {
+            rbi_deadline_at_most(bus, bus->now_ns + RBI_NS_PER_MS);
+        }
+        rbi_deadline_at_most(bus, rbi_link_deadline_ns(&end->fsm));
+    }
+}
+
+static void run_deadlines(struct ringbus *bus)
+{
+    bus->next_deadline_ns = RBI_NEVER;
+    rbi_control_tick(bus, bus->now_ns);
+    tick_ends(bus);
+    rbi_calls_expire(bus, bus->now_ns);
+    rbi_deadline_at_most(bus, rbi_target_tick(bus, bus->now_ns));
+    rbi_deadline_at_most(bus, rbi_control_deadline_ns(bus));
+    rbi_deadline_at_most(bus, rbi_calls_deadline_ns(&bus->calls));
+}
+
+static void report_daemon(struct ringbus *bus)
+{
+    if (bus->daemon_lost_pending) {
+        bus->daemon_lost_pending = false;
+        rbi_emit_simple(bus, RINGBUS_EVENT_DAEMON_LOST, NULL, NULL, RBI_REASON_NONE,
+                        RINGBUS_E_NO_DAEMON);
+    }
+    if (bus->daemon_back_pending) {
+        bus->daemon_back_pending = false;
+        rbi_emit_simple(bus, RINGBUS_EVENT_DAEMON_BACK, &bus->self, bus->self_path, RBI_REASON_NONE,
+                        0);
+    }
+}
+
+static void look_at_daemon(struct ringbus *bus)
+{
+    if (bus->control.phase == RBI_CONTROL_ON && bus->directory_mapped) {
+        const uint64_t attention = rbi_directory_attention(&bus->directory, bus->control.slot);
+        if (attention != bus->control.attention_seen) {
+            bus->control.attention_seen = attention;
+            rbi_control_input(bus);
+        }
+    }
+    if (bus->control.out_first != NULL) {
+        rbi_control_flush(bus);
+    }
+    const uint64_t received =
+        bus->counters[RBI_COUNTER_received] + bus->counters[RBI_COUNTER_replies];
+    if (received != bus->received_at_tick) {
+        bus->received_at_tick = received;
+        bus->last_epoll_ns = bus->now_ns;
+    } else if (bus->now_ns - bus->last_epoll_ns >= QUIET_EPOLL_NS) {
+        (void)rbi_wait_events(bus, 0);
+    }
+}
+
+void rbi_tick(struct ringbus *bus, uint64_t now_ns)
+{
+    const uint64_t passed_ns = now_ns - bus->now_ns;
+    /* As many polls to the next tick as make about half a millisecond at this pace. */
+    if (passed_ns > TICK_GOAL_NS) {
+        bus->tick_polls = bus->tick_polls > 1 ? bus->tick_polls / 2 : 1;
+    } else if (bus->tick_polls < TICK_POLLS_MAX) {
+        bus->tick_polls *= 2;
+    }
+    bus->tick_countdown = bus->tick_polls;
+    bus->now_ns = now_ns;
+    look_at_daemon(bus);
+    if (now_ns >= bus->next_deadline_ns) {
+        run_deadlines(bus);
+    }
+    if (now_ns - bus->published_ns >= 100 * RBI_NS_PER_MS) {
+        bus->published_ns = now_ns;
+        rbi_counters_publish(bus);
+    }
+    report_daemon(bus);
+}
+
+/* ---- the public call ------------------------------------------------------------------------------ */
+
+static int do_poll(struct ringbus *bus, int max)
+{
+    unsigned left = (unsigned)max;
+    if (bus->dirty != NULL) {
+        rbi_send_flush(bus);
+    }
+    if (--bus->tick_countdown == 0) {
+        rbi_tick(bus, rbi_now_ns());
+    }
+    const unsigned scan = bus->end_count < RBI_SCAN_MAX ? bus->end_count : RBI_SCAN_MAX;
+    for (unsigned i = 0; i < scan && left > 0; i++) {
+        if (bus->next_end >= bus->end_count) {
+            bus->next_end = 0;
+        }
+        struct rbi_end *end = bus->ends[bus->next_end++];
+        left -= poll_end(bus, end, left < RBI_BATCH_MAX ? left : RBI_BATCH_MAX);
+    }
+    bus->counters[RBI_COUNTER_polls]++;
+    if (bus->events.count > 0) {
+        rbi_events_flush(bus);
+    }
+    if (RBI_UNLIKELY(bus->reap_needed)) {
+        reap(bus);
+    }
+    if (RBI_UNLIKELY(bus->external_loop)) {
+        rbi_wait_prepare(bus);
+    }
+    return max - (int)left;
+}
+
+int ringbus_poll(struct ringbus *bus, int max)
+{
+    int r = rbi_enter(bus);
+    if (RBI_UNLIKELY(r != 0)) {
+        return r;
+    }
+    if (RBI_UNLIKELY(bus->in_callback)) {
+        r = rbi_fail(bus, RINGBUS_E_BUSY, "ringbus_poll() inside a callback");
+    } else if (RBI_UNLIKELY(max < 1 || max > POLL_MAX)) {
+        r = rbi_fail(bus, RINGBUS_E_ARGUMENT, "max is %d, expected 1 to %d", max, POLL_MAX);
+    } else {
+        r = do_poll(bus, max);
+    }
+    rbi_leave(bus);
+    return r;
+}

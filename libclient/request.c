@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libclient/request.c - requests that wait for their reply.
+ *
+ * A correlation is {generation, slot}: a slot's generation grows with each use, so a
+ * late reply can never end a later request; and a reply counts only from the life of the
+ * peer that was asked. Deadlines lie in a binary heap of slot numbers.
+ */
+#include "libclient/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_SLOT        UINT32_MAX
+#define TIMEOUT_MS_MAX 3600000U
+#define ERROR_TEXT_MAX 512U
+/* Bounds what an application can have outstanding: 2^20 requests. */
+#define CALLS_MAX (1U << 20)
+
+void rbi_calls_init(struct rbi_calls *calls)
+{
+    memset(calls, 0, sizeof *calls);
+    calls->free_head = NO_SLOT;
+}
+
+void rbi_calls_deinit(struct rbi_calls *calls)
+{
+    free(calls->slots);
+    free(calls->heap);
+    rbi_calls_init(calls);
+}
+
+/* ---- heap of deadlines -------------------------------------------------------------------- */
+
+static void heap_put(struct rbi_calls *calls, uint32_t at, uint32_t slot)
+{
+    calls->heap[at] = slot;
+    calls->slots[slot].heap_position = at;
+}
+
+static void heap_up(struct rbi_calls *calls, uint32_t at)
+{
+    const uint32_t slot = calls->heap[at];
+    while (at > 0) {
+        const uint32_t parent = (at - 1) / 2;
+        if (calls->slots[calls->heap[parent]].deadline_ns <= calls->slots[slot].deadline_ns) {
+            break;
+        }
+        heap_put(calls, at, calls->heap[parent]);
+        at = parent;
+    }
+    heap_put(calls, at, slot);
+}
+
+static void heap_down(struct rbi_calls *calls, uint32_t at)
+{
+    const uint32_t slot = calls->heap[at];
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child >= calls->heap_count) {
+            break;
+        }
+        if (child + 1 < calls->heap_count && calls->slots[calls->heap[child + 1]].deadline_ns <
+                                                 calls->slots[calls->heap[child]].deadline_ns) {
+            child++;
+        }
+        if (calls->slots[slot].deadline_ns <= calls->slots[calls->heap[child]].deadline_ns) {
+            break;
+        }
+        heap_put(calls, at, calls->heap[child]);
+        at = child;
+    }
+    heap_put(calls, at, slot);
+}
+
+static void heap_remove(struct rbi_calls *calls, uint32_t at)
+{
+    const uint32_t last = calls->heap[--calls->heap_count];
+    if (at < calls->heap_count) {
+        heap_put(calls, at, last);
+        heap_up(calls, at);
+        heap_down(calls, calls->slots[last].heap_position);
+    }
+}
+
+uint64_t rbi_calls_deadline_ns(const struct rbi_calls *calls)
+{
+    return calls->heap_count > 0 ? calls->slots[calls->heap[0]].deadline_ns : RBI_NEVER;
+}
+
+/* ---- slots --------------------------------------------------------------------------------- */
+
+static RBI_COLD int grow(struct rbi_calls *calls)
+{
+    const uint32_t count = calls->slot_count == 0 ? 64 : calls->slot_count * 2;
+    if (count > CALLS_MAX) {
+        return -ENOBUFS;
+    }
+    struct rbi_call *slots = realloc(calls->slots, count * sizeof *slots);
+    if (slots == NULL) {
+        return -ENOMEM;
+    }
+    calls->slots = slots;
+    uint32_t *heap = realloc(calls->heap, count * sizeof *heap);
+    if (heap == NULL) {
+        return -ENOMEM;
+    }
+    calls->heap = heap;
+    for (uint32_t i = count; i-- > calls->slot_count;) {
+        memset(&slots[i], 0, sizeof slots[i]);
+        slots[i].generation = 1;
+        slots[i].next_free = calls->free_head;
+        calls->free_head = i;
+    }
+    calls->slot_count = count;
+    return 0;
+}
+
+static uint64_t correlation(const struct rbi_calls *calls, uint32_t slot)
+{
+    return (uint64_t)calls->slots[slot].generation << 32 | slot;
+}
+
+static struct rbi_call *find(struct rbi_calls *calls, uint64_t id, uint32_t *slot)
+{
+    const uint32_t at = (uint32_t)id;
+    if (at >= calls->slot_count || calls->slots[at].on_reply == NULL ||
+        calls->slots[at].generation != (uint32_t)(id >> 32)) {
+        return NULL;
+    }
+    *slot = at;
+    return &calls->slots[at];
+}
+
+/* Frees the slot before its callback runs: the callback may send the next request. */
+static struct rbi_call take(struct rbi_calls *calls, uint32_t slot)
+{
+    struct rbi_call *call = &calls->slots[slot];
+    const struct rbi_call copy = *call;
+    heap_remove(calls, call->heap_position);
+    call->on_reply = NULL;
+    call->generation = call->generation == UINT32_MAX ? 1 : call->generation + 1;
+    call->next_free = calls->free_head;
+    calls->free_head = slot;
+    return copy;
+}
+
+static void finish(struct ringbus *bus,
+                   const struct rbi_call *call,
+                   enum ringbus_outcome outcome,
+                   int error,
+                   const struct ringbus_message *message)
+{
+    const struct ringbus_result result = {.outcome = outcome,
+                                          .error = error,
+                                          .message = message,
+                                          .peer = *rbi_addr(&call->peer),
+                                          .elapsed_ns = rbi_now_ns() - call->sent_ns};
+    const bool outer = bus->in_callback;
+    bus->in_callback = true;
+    call->on_reply(bus, &result, call->context);
+    bus->in_callback = outer;
+}
+
+/* ---- how calls end -------------------------------------------------------------------------- */
+
+void rbi_calls_reply(struct ringbus *bus,
+                     struct rbi_end *end,
+                     const struct rbi_record *record,
+                     const struct ringbus_message *message)
+{
+    uint32_t slot = 0;
+    const struct rbi_call *waiting = find(&bus->calls, record->tag, &slot);
+    if (waiting == NULL || waiting->peer.cluster != end->peer.cluster ||
+        waiting->peer.instance != end->peer.instance ||
+        waiting->peer.incarnation != end->peer.incarnation) {
+        rbi_count(bus, RBI_COUNTER_late_replies, 1);
+        return;
+    }
+    const struct rbi_call call = take(&bus->calls, slot);
+    rbi_count(bus, RBI_COUNTER_replies, 1);
+    if (record->kind == RBI_RECORD_REP) {
+        finish(bus, &call, RINGBUS_REPLIED, 0, message);
+    } else {
+        finish(bus, &call, RINGBUS_FAILED, RINGBUS_E_HANDLER_FAILED, message);
+    }
+}
+
+void rbi_calls_expire(struct ringbus *bus, uint64_t now_ns)
+{
+    /* At most those that wait now: a callback that sends anew cannot keep us here. */
+    for (uint32_t left = bus->calls.heap_count; left > 0; left--) {
+        if (rbi_calls_deadline_ns(&bus->calls) > now_ns) {
+            break;
+        }
+        const struct rbi_call call = take(&bus->calls, bus->calls.heap[0]);
+        rbi_count(bus, RBI_COUNTER_timeouts, 1);
+        finish(bus, &call, RINGBUS_UNKNOWN, RINGBUS_E_TIMEOUT, NULL);
+    }
+}
+
+void rbi_calls_not_sent(struct ringbus *bus, uint64_t tag, int error)
+{
+    uint32_t slot = 0;
+    if (find(&bus->calls, tag, &slot) != NULL) {
+        const struct rbi_call call = take(&bus->calls, slot);
+        finish(bus, &call, RINGBUS_NOT_SENT, error, NULL);
+    }
+}
+
+void rbi_calls_peer_gone(struct ringbus *bus, const struct rbi_pidf *peer, int error)
+{
+    for (uint32_t slot = 0; slot < bus->calls.slot_count; slot++) {
+        const struct rbi_call *call = &bus->calls.slots[slot];
+        if (call->on_reply != NULL && call->peer.cluster == peer->cluster &&
+            call->peer.instance == peer->instance && call->peer.incarnation == peer->incarnation) {
+            const struct rbi_call ended = take(&bus->calls, slot);
+            finish(bus, &ended, RINGBUS_UNKNOWN, error, NULL);
+        }
+    }
+}
+
+void rbi_calls_end_all(struct ringbus *bus, int error)
+{
+    for (uint32_t slot = 0; slot < bus->calls.slot_count; slot++) {
+        if (bus->calls.slots[slot].on_reply != NULL) {
+            const struct rbi_call ended = take(&bus->calls, slot);
+            finish(bus, &ended, RINGBUS_UNKNOWN, error, NULL);
+        }
+    }
+}
+
+/* ---- public calls ----------------------------------------------------------------------------- */
+
+static int start_call(struct ringbus *bus,
+                      struct rbi_end *end,
+                      uint32_t timeout_ms,
+                      ringbus_reply_fn on_reply,
+                      void *context,
+                      uint32_t *out)
+{
+    struct rbi_calls *calls = &bus->calls;
+    if (RBI_UNLIKELY(calls->free_head == NO_SLOT)) {
+        const int r = grow(calls);
+        if (r != 0) {
+            return rbi_fail(bus, RINGBUS_E_NO_MEMORY, "%u requests wait already",
+                            calls->slot_count);
+        }
+    }
+    const uint32_t slot = calls->free_head;
+    struct rbi_call *call = &calls->slots[slot];
+    calls->free_head = call->next_free;
+    call->on_reply = on_reply;
+    call->context = context;
+    call->peer = end->peer;
+    call->sent_ns = rbi_now_ns();
+    call->deadline_ns = call->sent_ns + timeout_ms * RBI_NS_PER_MS;
+    heap_put(calls, calls->heap_count, slot);
+    heap_up(calls, calls->heap_count++);
+    rbi_deadline_at_most(bus, call->deadline_ns);
+    *out = slot;
+    return 0;
+}
+
+static int do_request(struct ringbus *bus,
+                      const struct ringbus_addr *to,
+                      struct rbi_outgoing *out,
+                      uint32_t timeout_ms,
+                      ringbus_reply_fn on_reply,
+                      void *context)
+{
+    struct rbi_end *end = NULL;
+    uint32_t slot = 0;
+    if (out->size > bus->size_max) {
+        rbi_count(bus, RBI_COUNTER_too_big, 1);
+        return rbi_fail_fast(bus, RINGBUS_E_TOO_BIG, NULL, out->size);
+    }
+    int r = rbi_send_resolve(bus, to, (out->flags & RINGBUS_KEY) != 0, out->key, &end);
+    if (r == 0) {
+        r = start_call(bus, end, timeout_ms, on_reply, context, &slot);
+    }
+    if (r != 0) {
+        return r;
+    }
+    out->tag = correlation(&bus->calls, slot);
+    r = rbi_send_one(bus, end, out);
+    if (r != 0) {
+        (void)take(&bus->calls, slot);
+        return r;
+    }
+    rbi_count(bus, RBI_COUNTER_requests, 1);
+    return 1;
+}
+
+int ringbus_request(struct ringbus *bus,
+                    const struct ringbus_addr *to,
+                    uint64_t key,
+                    const void *data,
+                    size_t size,
+                    unsigned flags,
+                    uint32_t timeout_ms,
+                    ringbus_reply_fn on_reply,
+                    void *context)
+{
+    int r = rbi_enter(bus);
+    if (r != 0) {
+        return r;
+    }
+    const struct ringbus_part part = {.data = data, .size = size};
+    struct rbi_outgoing out = {.kind = RBI_RECORD_REQ,
+                               .flags = flags,
+                               .key = key,
+                               .parts = &part,
+                               .part_count = 1,
+                               .size = size,
+                               .chunk = RBI_CHUNK_NONE};
+    if (to == NULL || on_reply == NULL || (data == NULL && size > 0) || timeout_ms == 0 ||
+        timeout_ms > TIMEOUT_MS_MAX) {
+        r = rbi_fail(
+            bus, RINGBUS_E_ARGUMENT,
+            "address, callback and data must be given and the timeout be 1 to %u ms (is %u)",
+            TIMEOUT_MS_MAX, timeout_ms);
+    } else {
+        r = do_request(bus, to, &out, timeout_ms, on_reply, context);
+    }
+    rbi_leave(bus);
+    return r;
+}
+
+static int answer(struct ringbus *bus, const struct ringbus_reply_to *to, struct rbi_outgoing *out)
+{
+    if (to == NULL || to->id == 0) {
+        return rbi_fail(bus, RINGBUS_E_NOT_REQUEST, "the message is not a request");
+    }
+    if (out->size > bus->size_max) {
+        rbi_count(bus, RBI_COUNTER_too_big, 1);
+        return rbi_fail_fast(bus, RINGBUS_E_TOO_BIG, NULL, out->size);
+    }
+    struct rbi_end *end = bus->last_end;
+    if (end == NULL || end->peer.instance != to->peer.instance ||
+        end->peer.cluster != to->peer.cluster) {
+        end = rbi_end_find(bus, to->peer.cluster, to->peer.instance);
+    }
+    if (end == NULL || !end->usable || end->peer.incarnation != to->peer.incarnation) {
+        struct rbi_pidf peer;
+        memcpy(&peer, &to->peer, sizeof peer);
+        rbi_count(bus, RBI_COUNTER_no_peer, 1);
+        return rbi_fail_fast(bus, RINGBUS_E_PEER_GONE, &peer, 0);
+    }
+    out->tag = to->id;
+    const int r = rbi_send_one(bus, end, out);
+    return r == 0 ? 1 : r;
+}
+
+int ringbus_reply(struct ringbus *bus,
+                  const struct ringbus_reply_to *to,
+                  const void *data,
+                  size_t size,
+                  unsigned flags)
+{
+    int r = rbi_enter(bus);
+    if (r != 0) {
+        return r;
+    }
+    const struct ringbus_part part = {.data = data, .size = size};
+    struct rbi_outgoing out = {.kind = RBI_RECORD_REP,
+                               .flags = flags & RINGBUS_MORE,
+                               .parts = &part,
+                               .part_count = 1,
+                               .size = size,
+                               .chunk = RBI_CHUNK_NONE};
+    if (data == NULL && size > 0) {
+        r = rbi_fail(bus, RINGBUS_E_ARGUMENT, "%zu bytes at NULL", size);
+    } else {
+        r = answer(bus, to, &out);
+    }
+    rbi_leave(bus);
+    return r;
+}
+
+int ringbus_reply_error(struct ringbus *bus, const struct ringbus_reply_to *to, const char *text)
+{
+    int r = rbi_enter(bus);
+    if (r != 0) {
+        return r;
+    }
+    const size_t length = text != NULL ? strnlen(text, ERROR_TEXT_MAX) : 0;
+    const struct ringbus_part part = {.data = text, .size = length};
+    struct rbi_outgoing out = {.kind = RBI_RECORD_ERROR,
+                               .parts = &part,
+                               .part_count = 1,
+                               .size = length,
+                               .chunk = RBI_CHUNK_NONE};
+    r = answer(bus, to, &out);
+    rbi_leave(bus);
+    return r;
+}

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libclient/send.c - from an address to a record in a lane. The way of a small message to
+ * a known peer: one look at the cached end, one reserve, one copy, one store; no system
+ * call, no allocation, no division.
+ */
+#include "libclient/internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- who -------------------------------------------------------------------------------- */
+
+/* Says precisely why nobody can take it; the failed sends are not the fast ones. */
+static RBI_COLD int no_peer(struct ringbus *bus, const struct ringbus_addr *to)
+{
+    struct rbi_pidf peer;
+    memcpy(&peer, to, sizeof peer);
+    struct rbi_cluster *cluster = rbi_cluster_find(bus, to->cluster);
+    rbi_count(bus, RBI_COUNTER_no_peer, 1);
+    if (cluster == NULL) {
+        return rbi_fail_fast(bus, RINGBUS_E_NOT_TARGET, &peer, 0);
+    }
+    if (to->instance > 0) {
+        const struct rbi_member *member = rbi_member_find(cluster, to->instance);
+        if (member == NULL || member->incarnation == 0) {
+            return rbi_fail_fast(bus, cluster->known ? RINGBUS_E_NO_INSTANCE : RINGBUS_E_NO_SERVICE,
+                                 &peer, 0);
+        }
+        if (to->incarnation != 0 && member->incarnation != to->incarnation) {
+            return rbi_fail_fast(bus, RINGBUS_E_PEER_GONE, &peer, 0);
+        }
+        return rbi_fail_fast(bus, RINGBUS_E_NOT_READY, &peer, 0);
+    }
+    if (cluster->member_count == 0) {
+        return rbi_fail_fast(bus, cluster->known ? RINGBUS_E_NO_INSTANCE : RINGBUS_E_NO_SERVICE,
+                             &peer, 0);
+    }
+    for (unsigned i = 0; i < cluster->member_count; i++) {
+        if (cluster->members[i].state != RBI_ENDPOINT_DRAINING && cluster->members[i].weight > 0) {
+            return rbi_fail_fast(bus, RINGBUS_E_NOT_READY, &peer, 0);
+        }
+    }
+    return rbi_fail_fast(bus, RINGBUS_E_NO_INSTANCE, &peer, 0);
+}
+
+static RBI_COLD struct rbi_end *find_self(struct ringbus *bus, const struct ringbus_addr *to)
+{
+    if (to->cluster == bus->self.cluster && to->instance == bus->self.instance) {
+        return bus->loop_end != NULL ? bus->loop_end : rbi_end_new_loop(bus);
+    }
+    return NULL;
+}
+
+int rbi_send_resolve(struct ringbus *bus,
+                     const struct ringbus_addr *to,
+                     bool keyed,
+                     uint64_t key,
+                     struct rbi_end **out)
+{
+    struct rbi_end *end = bus->last_end;
+    if (to->instance > 0) {
+        if (RBI_UNLIKELY(end == NULL || end->peer.instance != to->instance ||
+                         end->peer.cluster != to->cluster)) {
+            end = rbi_end_find(bus, to->cluster, to->instance);
+            if (end == NULL) {
+                end = find_self(bus, to);
+            }
+        }
+    } else if (to->instance == RINGBUS_ANY) {
+        struct rbi_cluster *cluster = rbi_cluster_find(bus, to->cluster);
+        end = RBI_LIKELY(cluster != NULL) ? rbi_cluster_pick(bus, cluster, keyed, key) : NULL;
+    } else {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "one receiver is needed here, not all");
+    }
+    if (RBI_UNLIKELY(end == NULL || !end->usable ||
+                     (to->incarnation != 0 && to->incarnation != end->peer.incarnation))) {
+        return no_peer(bus, to);
+    }
+    bus->last_end = end;
+    *out = end;
+    return 0;
+}
+
+/* ---- waking ------------------------------------------------------------------------------ */
+
+static RBI_COLD void ring(struct ringbus *bus, struct rbi_end *end)
+{
+    rbi_count(bus, RBI_COUNTER_bells_rung, 1);
+    if (end->bell >= 0 && rbi_bell_ring(end->bell) == -EPIPE) {
+        /* Its end is closed: it is dead. The reaper reads its lane to the end first. */
+        rbi_end_peer_gone(bus, end, RBI_REASON_CRASHED);
+    }
+}
+
+void rbi_send_ring(struct ringbus *bus, struct rbi_end *end)
+{
+    if (end->peer_sleeps && rbi_bell_wanted(end->peer_sleep_epoch, &end->rung)) {
+        ring(bus, end);
+    }
+}
+
+void rbi_send_flush(struct ringbus *bus)
+{
+    while (bus->dirty != NULL) {
+        struct rbi_end *end = bus->dirty;
+        bus->dirty = end->next_dirty;
+        end->unrung = false;
+        /*
+         * B1: pairs with B4. The records were released one by one; this store of a word of
+         * our own, its value unchanged, stands between the last of them and the look.
+         */
+        rbi_store_seq(end->own_want_pos, rbi_load_rlx(end->own_want_pos));
+        rbi_send_ring(bus, end);
+    }
+}
+
+void rbi_send_commit(
+    struct ringbus *bus, struct rbi_end *end, uint64_t body_bytes, uint32_t meta, unsigned flags)
+{
+    if (!end->peer_sleeps) {
+        rbi_lane_commit(&end->tx, body_bytes, meta);
+    } else if ((flags & RINGBUS_MORE) != 0) {
+        rbi_lane_commit(&end->tx, body_bytes, meta);
+        if (!end->unrung) {
+            end->unrung = true;
+            end->next_dirty = bus->dirty;
+            bus->dirty = end;
+        }
+    } else {
+        rbi_lane_commit_seq(&end->tx, body_bytes, meta);
+        rbi_send_ring(bus, end);
+    }
+}
+
+/* ---- room -------------------------------------------------------------------------------- */
+
+void rbi_send_blocked(struct ringbus *bus, struct rbi_end *end, uint64_t body_bytes)
+{
+    end->want_bytes = rbi_max_u64(end->blocked ? end->want_bytes : 0, body_bytes);
+    if (!end->blocked) {
+        end->blocked = true;
+        end->next_blocked = bus->blocked;
+        bus->blocked = end;
+    }
+}
+
+static RBI_COLD int no_room(struct ringbus *bus, struct rbi_end *end, uint64_t body_bytes, int r)
+{
+    if (r == RBI_LANE_FULL) {
+        rbi_count(bus, RBI_COUNTER_full, 1);
+        rbi_send_blocked(bus, end, body_bytes);
+        return rbi_fail_fast(bus, RINGBUS_E_FULL, &end->peer, body_bytes);
+    }
+    if (r == -EPROTO) {
+        rbi_end_bad_peer(bus, end, "impossible read position");
+        return RINGBUS_E_BAD_PEER;
+    }
+    rbi_count(bus, RBI_COUNTER_too_big, 1);
+    return rbi_fail_fast(bus, RINGBUS_E_TOO_BIG, &end->peer, body_bytes);
+}
+
+static int collect(struct ringbus *bus, struct rbi_end *end)
+{
+    const int r = rbi_refs_collect(&end->refs, &bus->pool);
+    if (RBI_UNLIKELY(r < 0)) {
+        rbi_end_bad_peer(bus, end, "impossible return of a chunk");
+        return RINGBUS_E_BAD_PEER;
+    }
+    return 0;
+}
+
+void rbi_send_collect(struct ringbus *bus)
+{
+    for (unsigned i = 0; i < bus->end_count; i++) {
+        if (rbi_refs_used(&bus->ends[i]->refs) > 0) {
+            (void)collect(bus, bus->ends[i]);
+        }
+    }
+}
+
+int rbi_send_chunk(struct ringbus *bus, struct rbi_end *end, uint64_t size, struct rbi_chunk *out)
+{
+    /* What this peer has given back is the warmest. */
+    if (end != NULL && collect(bus, end) != 0) {
+        return RINGBUS_E_BAD_PEER;
+    }
+    int r = rbi_pool_take(&bus->pool, size, out);
+    if (r == RBI_POOL_EMPTY) {
+        rbi_send_collect(bus);
+        r = rbi_pool_take(&bus->pool, size, out);
+    }
+    if (RBI_LIKELY(r == RBI_POOL_OK)) {
+        return 0;
+    }
+    if (r == RBI_POOL_EMPTY) {
+        bus->chunk_starved = true;
+        rbi_count(bus, RBI_COUNTER_no_chunk, 1);
+        return rbi_fail_fast(bus, RINGBUS_E_NO_CHUNK, end != NULL ? &end->peer : NULL, size);
+    }
+    rbi_count(bus, RBI_COUNTER_too_big, 1);
+    return rbi_fail_fast(bus, RINGBUS_E_TOO_BIG, end != NULL ? &end->peer : NULL, size);
+}
+
+/* ---- writing ------------------------------------------------------------------------------ */
+
+/* Words between tag and payload: key of a request, sizes of the parts. */
+static unsigned extension_words(const struct rbi_outgoing *out)
+{
+    const bool key_word = (out->flags & RINGBUS_KEY) != 0 && out->kind != RBI_RECORD_ONEWAY;
+    return (key_word ? 1U : 0U) + (out->part_count > 1 ? out->part_count : 0U);
+}
+
+static uint32_t meta_of(const struct rbi_outgoing *out, unsigned words, unsigned extra_flags)
+{
+    unsigned flags = extra_flags;
+    flags |= (out->flags & RINGBUS_KEY) != 0 ? RBI_RECORD_KEY : 0U;
+    flags |= (out->flags & RINGBUS_IDEMPOTENT) != 0 ? RBI_RECORD_IDEMPOTENT : 0U;
+    flags |= out->broadcast ? RBI_RECORD_BROADCAST : 0U;
+    return rbi_record_meta(out->kind, flags, words, out->part_count > 1 ? out->part_count : 0U);
+}
+
+static unsigned char *write_head(unsigned char *body, const struct rbi_outgoing *out)
+{
+    const uint64_t tag = out->kind == RBI_RECORD_ONEWAY ? out->key : out->tag;
+    memcpy(body, &tag, sizeof tag);
+    body += RBI_RECORD_TAG;
+    if ((out->flags & RINGBUS_KEY) != 0 && out->kind != RBI_RECORD_ONEWAY) {
+        memcpy(body, &out->key, sizeof out->key);
+        body += sizeof out->key;
+    }
+    if (out->part_count > 1) {
+        for (unsigned i = 0; i < out->part_count; i++) {
+            const uint64_t size = out->parts[i].size;
+            memcpy(body, &size, sizeof size);
+            body += sizeof size;
+        }
+    }
+    return body;
+}
+
+static void write_parts(unsigned char *to, const struct rbi_outgoing *out)
+{
+    for (unsigned i = 0; i < out->part_count; i++) {
+        if (out->parts[i].size > 0) {
+            memcpy(to, out->parts[i].data, out->parts[i].size);
+            to += out->parts[i].size;
+        }
+    }
+}
+
+static int send_inline(struct ringbus *bus,
+                       struct rbi_end *end,
+                       const struct rbi_outgoing *out,
+                       unsigned words)
+{
+    unsigned char *body = NULL;
+    const uint64_t bytes = RBI_RECORD_TAG + 8U * words + out->size;
+    const int r = rbi_lane_reserve(&end->tx, bytes, RBI_LANE_CONTROL_ROOM, &body);
+    if (RBI_UNLIKELY(r != RBI_LANE_OK)) {
+        return no_room(bus, end, bytes, r);
+    }
+    write_parts(write_head(body, out), out);
+    rbi_send_commit(bus, end, bytes, meta_of(out, words, 0), out->flags);
+    return 0;
+}
+
+/* Sends a chunk that holds the payload already; the chunk gains one reference. */
+static int send_reference(struct ringbus *bus,
+                          struct rbi_end *end,
+                          const struct rbi_outgoing *out,
+                          unsigned words,
+                          uint32_t chunk_idx)
+{
+    struct rbi_chunk chunk;
+    struct rbi_record_ref ref = {.size = out->size};
+    uint32_t slot = 0;
+    unsigned char *body = NULL;
+    const uint64_t bytes = RBI_RECORD_TAG + 8U * words + sizeof ref;
+    int r = rbi_refs_take(&end->refs, &bus->pool, chunk_idx, &slot);
+    if (r == RBI_POOL_EMPTY && collect(bus, end) == 0) {
+        r = rbi_refs_take(&end->refs, &bus->pool, chunk_idx, &slot);
+    }
+    if (RBI_UNLIKELY(r != RBI_POOL_OK)) {
+        /* It holds as many payloads of ours as it may: the same to the caller as a full lane. */
+        bus->chunk_starved = true;
+        rbi_count(bus, RBI_COUNTER_full, 1);
+        return rbi_fail_fast(bus, RINGBUS_E_FULL, &end->peer, bytes);
+    }
+    r = rbi_lane_reserve(&end->tx, bytes, RBI_LANE_CONTROL_ROOM, &body);
+    if (RBI_UNLIKELY(r != RBI_LANE_OK)) {
+        rbi_refs_cancel(&end->refs, &bus->pool, slot);
+        return no_room(bus, end, bytes, r);
+    }
+    rbi_pool_chunk(&bus->pool, chunk_idx, &chunk);
+    ref.offset = chunk.offset;
+    ref.slot = slot;
+    memcpy(write_head(body, out), &ref, sizeof ref);
+    rbi_send_commit(bus, end, bytes, meta_of(out, words, RBI_RECORD_REF), out->flags);
+    return 0;
+}
+
+static int send_by_chunk(struct ringbus *bus,
+                         struct rbi_end *end,
+                         const struct rbi_outgoing *out,
+                         unsigned words)
+{
+    struct rbi_chunk chunk;
+    int r = rbi_send_chunk(bus, end, out->size, &chunk);
+    if (r != 0) {
+        return r;
+    }
+    write_parts(chunk.data, out);
+    r = send_reference(bus, end, out, words, chunk.idx);
+    rbi_pool_unref(&bus->pool, chunk.idx); /* ours; the receiver's reference keeps it */
+    return r;
+}
+
+int rbi_send_one(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out)
+{
+    const unsigned words = extension_words(out);
+    int r;
+    if (RBI_UNLIKELY(end->claimed)) {
+        return rbi_fail(bus, RINGBUS_E_BUSY, "a claim on the lane to %s is open", end->path);
+    }
+    if (out->chunk != RBI_CHUNK_NONE) {
+        r = send_reference(bus, end, out, words, out->chunk);
+    } else if (RBI_LIKELY(out->size <= bus->inline_max)) {
+        r = send_inline(bus, end, out, words);
+    } else {
+        r = send_by_chunk(bus, end, out, words);
+    }
+    if (RBI_LIKELY(r == 0)) {
+        rbi_count(bus, RBI_COUNTER_sent, 1);
+        rbi_count(bus, RBI_COUNTER_sent_bytes, out->size);
+    }
+    return r;
+}
+
+/* ---- to all ------------------------------------------------------------------------------- */
+
+static int send_all(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_outgoing *out)
+{
+    struct rbi_cluster *cluster = rbi_cluster_find(bus, to->cluster);
+    struct rbi_chunk chunk = {.idx = RBI_CHUNK_NONE};
+    int taken = 0;
+    if (cluster == NULL) {
+        return no_peer(bus, to);
+    }
+    if (cluster->dispatch_stale) {
+        rbi_cluster_refresh(bus, cluster);
+    }
+    out->broadcast = true;
+    /* One copy for all: a large payload is written into one chunk, whoever reads it. */
+    if (out->chunk == RBI_CHUNK_NONE && out->size > bus->inline_max && cluster->ready_count > 0) {
+        const int r = rbi_send_chunk(bus, NULL, out->size, &chunk);
+        if (r != 0) {
+            return r;
+        }
+        write_parts(chunk.data, out);
+        out->chunk = chunk.idx;
+    }
+    for (unsigned i = 0; i < cluster->ready_count; i++) {
+        struct rbi_end *end = cluster->ready[i];
+        if (!end->loop && end->usable && rbi_send_one(bus, end, out) == 0) {
+            taken++;
+        }
+    }
+    if (chunk.idx != RBI_CHUNK_NONE) {
+        rbi_pool_unref(&bus->pool, chunk.idx);
+    }
+    return taken;
+}
+
+/* ---- public calls -------------------------------------------------------------------------- */
+
+#define SEND_FLAGS (RINGBUS_KEY | RINGBUS_MORE | RINGBUS_IDEMPOTENT)
+
+static int send_any(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_outgoing *out)
+{
+    if (RBI_UNLIKELY(to == NULL || (out->flags & ~SEND_FLAGS) != 0)) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "no address, or unknown flags 0x%x", out->flags);
+    }
+    if (RBI_UNLIKELY(out->size > bus->size_max)) {
+        rbi_count(bus, RBI_COUNTER_too_big, 1);
+        return rbi_fail_fast(bus, RINGBUS_E_TOO_BIG, NULL, out->size);
+    }
+    if (to->instance < 0) {
+        return send_all(bus, to, out);
+    }
+    struct rbi_end *end = NULL;
+    int r = rbi_send_resolve(bus, to, (out->flags & RINGBUS_KEY) != 0, out->key, &end);
+    if (RBI_LIKELY(r == 0)) {
+        r = rbi_send_one(bus, end, out);
+    }
+    return r == 0 ? 1 : r;
+}
+
+int ringbus_send(struct ringbus *bus,
+                 const struct ringbus_addr *to,
+                 uint64_t key,
+                 const void *data,
+                 size_t size,
+                 unsigned flags)
+{
+    int r = rbi_enter(bus);
+    if (RBI_UNLIKELY(r != 0)) {
+        return r;
+    }
+    const struct ringbus_part part = {.data = data, .size = size};
+    struct rbi_outgoing out = {.kind = RBI_RECORD_ONEWAY,
+                               .flags = flags,
+                               .key = key,
+                               .parts = &part,
+                               .part_count = 1,
+                               .size = size,
+                               .chunk = RBI_CHUNK_NONE};
+    if (RBI_UNLIKELY(data == NULL && size > 0)) {
+        r = rbi_fail(bus, RINGBUS_E_ARGUMENT, "%zu bytes at NULL", size);
+    } else {
+        r = send_any(bus, to, &out);
+    }
+    rbi_leave(bus);
+    return r;
+}
+
+static int
+sum_parts(struct ringbus *bus, const struct ringbus_part *parts, unsigned count, uint64_t *size)
+{
+    uint64_t sum = 0;
+    if (count == 0 || count > RINGBUS_PARTS_MAX || parts == NULL) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "%u parts, expected 1 to %d", count,
+                        RINGBUS_PARTS_MAX);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        if (parts[i].data == NULL && parts[i].size > 0) {
+            return rbi_fail(bus, RINGBUS_E_ARGUMENT, "part %u: %zu bytes at NULL", i,
+                            parts[i].size);
+        }
+        if (__builtin_add_overflow(sum, parts[i].size, &sum)) {
+            sum = UINT64_MAX; /* refused below by the limit */
+        }
+    }
+    *size = sum;
+    return 0;
+}
+
+int ringbus_sendv(struct ringbus *bus,
+                  const struct ringbus_addr *to,
+                  uint64_t key,
+                  const struct ringbus_part *parts,
+                  unsigned part_count,
+                  unsigned flags)
+{
+    int r = rbi_enter(bus);
+    if (RBI_UNLIKELY(r != 0)) {
+        return r;
+    }
+    struct rbi_outgoing out = {.kind = RBI_RECORD_ONEWAY,
+                               .flags = flags,
+                               .key = key,
+                               .parts = parts,
+                               .part_count = part_count,
+                               .chunk = RBI_CHUNK_NONE};
+    r = sum_parts(bus, parts, part_count, &out.size);
+    if (r == 0) {
+        r = send_any(bus, to, &out);
+    }
+    rbi_leave(bus);
+    return r;
+}
+
+size_t ringbus_size_max(const struct ringbus *bus)
+{
+    return bus != NULL && rbi_load_rlx(bus->guard) == RBI_GUARD_ALIVE ? bus->size_max : 0;
+}
+
+int ringbus_send_loan(struct ringbus *bus,
+                      const struct ringbus_addr *to,
+                      uint64_t key,
+                      const struct ringbus_loan *loan,
+                      size_t size,
+                      unsigned flags)
+{
+    int r = rbi_enter(bus);
+    if (RBI_UNLIKELY(r != 0)) {
+        return r;
+    }
+    uint32_t chunk = RBI_CHUNK_NONE;
+    r = rbi_loan_check(bus, loan, size, &chunk);
+    if (r == 0) {
+        const struct ringbus_part part = {.data = loan->data, .size = size};
+        struct rbi_outgoing out = {.kind = RBI_RECORD_ONEWAY,
+                                   .flags = flags,
+                                   .key = key,
+                                   .parts = &part,
+                                   .part_count = 1,
+                                   .size = size,
+                                   .chunk = chunk};
+        r = send_any(bus, to, &out);
+    }
+    rbi_leave(bus);
+    return r;
+}

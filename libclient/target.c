@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libclient/target.c - interest in clusters and prefixes: keeps their members as the daemon
+ * reports them, introduces ourselves to those that are wanted, reports changes to the
+ * application.
+ */
+#include "libclient/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RETRY_FIRST_MS 50U
+#define RETRY_MAX_MS   5000U
+
+/* ---- introductions ---------------------------------------------------------------------- */
+
+static void back_off(struct ringbus *bus, struct rbi_member *member)
+{
+    uint64_t ms = (uint64_t)RETRY_FIRST_MS << rbi_min_u64(member->retry_count, 8);
+    ms = rbi_min_u64(ms, RETRY_MAX_MS);
+    member->retry_count++;
+    /* A quarter of jitter to either side: requesters of one restarted server spread out. */
+    const uint64_t ns = ms * RBI_NS_PER_MS;
+    member->retry_ns = bus->now_ns + ns - ns / 4 + rbi_random_below(bus, ns / 2);
+    rbi_deadline_at_most(bus, member->retry_ns);
+}
+
+static void
+open_existing(struct ringbus *bus, const struct rbi_cluster *cluster, struct rbi_end *end)
+{
+    if (!end->wanted && end->phase == RBI_END_LINKED && !end->loop) {
+        const struct rbi_link_input input = {.type = RBI_LINK_OPEN, .terms = cluster->terms};
+        end->wanted = true;
+        rbi_end_step(bus, end, &input);
+    }
+}
+
+static int introduce(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_member *member)
+{
+    const struct rbi_pidf peer = {
+        .cluster = cluster->id, .instance = member->instance, .incarnation = member->incarnation};
+    struct rbi_end *end = rbi_end_new(bus, &peer, member->path);
+    if (end == NULL) {
+        return bus->error.code;
+    }
+    int bells[2];
+    int r = rbi_bell_pair(bells);
+    if (r < 0) {
+        rbi_end_free(bus, end);
+        return rbi_fail_errno(bus, r, "the bell of a link");
+    }
+    end->bell = bells[0];
+    end->wanted = true;
+    const struct rbi_wire_introduce body = {.cluster = peer.cluster,
+                                            .instance = peer.instance,
+                                            .incarnation = peer.incarnation,
+                                            .side_bytes = end->own_side.size};
+    const int fds[] = {end->own_side.fd, bells[1]};
+    r = rbi_end_index(bus, end);
+    if (r == 0) {
+        end->serial = rbi_control_send(bus, RBI_WIRE_INTRODUCE, &body, fds, RBI_ARRAY_SIZE(fds));
+    }
+    (void)close(bells[1]); /* the peer holds it now; its death then closes the last one */
+    if (r < 0 || end->serial == 0) {
+        rbi_end_free(bus, end);
+        return r < 0 ? rbi_fail_errno(bus, r, "introducing to a peer") : RINGBUS_E_NO_DAEMON;
+    }
+    return 0;
+}
+
+/* Brings a wanted member one step nearer to READY. */
+static void
+advance_member(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_member *member)
+{
+    member->retry_ns = RBI_NEVER;
+    struct rbi_end *end = rbi_end_find(bus, cluster->id, member->instance);
+    if (cluster->id == bus->self.cluster && member->instance == bus->self.instance) {
+        end = bus->loop_end != NULL ? bus->loop_end : rbi_end_new_loop(bus);
+        if (end == NULL) {
+            back_off(bus, member);
+            return;
+        }
+        if (!end->reported_up) {
+            end->reported_up = true;
+            rbi_cluster_end_changed(bus, end);
+            rbi_emit_simple(bus, RINGBUS_EVENT_READY, &end->peer, end->path, RBI_REASON_NONE, 0);
+        }
+        return;
+    }
+    if (end != NULL) {
+        if (end->phase == RBI_END_LINKED) {
+            member->end = end;
+            open_existing(bus, cluster, end);
+            rbi_cluster_end_changed(bus, end);
+        } else if (end->phase != RBI_END_INTRODUCING) {
+            back_off(bus, member); /* the old life is still being read to its end */
+        }
+        return;
+    }
+    if (bus->control.phase != RBI_CONTROL_ON) {
+        return; /* resumed by rbi_target_resend() */
+    }
+    const int r = introduce(bus, cluster, member);
+    if (r != 0) {
+        back_off(bus, member);
+        const struct rbi_pidf peer = rbi_member_pidf(cluster, member);
+        rbi_emit_simple(bus, RINGBUS_EVENT_LINK_FAILED, &peer, member->path,
+                        RBI_REASON_NO_RESOURCES, r);
+    }
+}
+
+void rbi_target_introduce_failed(
+    struct ringbus *bus, const struct rbi_pidf *peer, int error, const char *text, bool meets_other)
+{
+    struct rbi_cluster *cluster = rbi_cluster_find(bus, peer->cluster);
+    struct rbi_member *member = cluster != NULL ? rbi_member_find(cluster, peer->instance) : NULL;
+    if (member == NULL || !member->wanted) {
+        return;
+    }
+    back_off(bus, member);
+    if (!meets_other) {
+        char sentence[sizeof bus->error.text];
+        (void)snprintf(sentence, sizeof sentence, "%s", text); /* may be the very buffer */
+        (void)rbi_fail(bus, error, "no link to %s: %s", member->path, sentence);
+        rbi_emit_simple(bus, RINGBUS_EVENT_LINK_FAILED, peer, member->path,
+                        error == RINGBUS_E_NO_FDS || error == RINGBUS_E_NO_MEMORY
+                            ? RBI_REASON_NO_RESOURCES
+                            : RBI_REASON_REFUSED,
+                        error);
+    }
+}
+
+void rbi_target_introductions_lost(struct ringbus *bus)
+{
+    for (unsigned c = 0; c < bus->cluster_count; c++) {
+        struct rbi_cluster *cluster = bus->clusters[c];
+        for (unsigned m = 0; m < cluster->member_count; m++) {
+            struct rbi_end *end = rbi_end_find(bus, cluster->id, cluster->members[m].instance);
+            if (end != NULL && end->phase == RBI_END_INTRODUCING) {
+                rbi_end_free(bus, end);
+            }
+        }
+    }
+}
+
+bool rbi_target_wants(struct ringbus *bus,
+                      const struct rbi_pidf *peer,
+                      struct rbi_link_terms *terms)
+{
+    struct rbi_cluster *cluster = rbi_cluster_find(bus, peer->cluster);
+    if (cluster == NULL) {
+        return false;
+    }
+    const struct rbi_member *member = rbi_member_find(cluster, peer->instance);
+    if (member == NULL || !member->wanted) {
+        return false;
+    }
+    *terms = cluster->terms;
+    return true;
+}
+
+/* ---- events of the daemon ---------------------------------------------------------------- */
+
+struct rbi_member *rbi_member_add(struct rbi_cluster *cluster, int32_t instance)
+{
+    if (cluster->member_count == cluster->member_room) {
+        const unsigned room = cluster->member_room == 0 ? 8 : cluster->member_room * 2;
+        struct rbi_member *members = realloc(cluster->members, room * sizeof *members);
+        if (members == NULL) {
+            return NULL;
+        }
+        cluster->members = members;
+        cluster->member_room = room;
+    }
+    unsigned at = cluster->member_count;
+    while (at > 0 && cluster->members[at - 1].instance > instance) {
+        cluster->members[at] = cluster->members[at - 1];
+        at--;
+    }
+    cluster->member_count++;
+    struct rbi_member *member = &cluster->members[at];
+    memset(member, 0, sizeof *member);
+    member->instance = instance;
+    member->retry_ns = RBI_NEVER;
+    member->wanted = cluster->all;
+    return member;
+}
+
+static void remove_member(struct rbi_cluster *cluster, struct rbi_member *member)
+{
+    const size_t at = (size_t)(member - cluster->members);
+    memmove(member, member + 1, (cluster->member_count - at - 1) * sizeof *member);
+    cluster->member_count--;
+}
+
+static void
+member_present(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_wire_event *event)
+{
+    struct rbi_member *member = rbi_member_find(cluster, event->instance);
+    if (member == NULL) {
+        member = rbi_member_add(cluster, event->instance);
+        if (member == NULL) {
+            (void)rbi_fail_errno(bus, -ENOMEM, "a member of a cluster");
+            return;
+        }
+    }
+    const bool new_life = member->incarnation != event->incarnation;
+    member->incarnation = event->incarnation;
+    member->state = event->state;
+    member->weight = event->weight;
+    member->seen = true;
+    (void)snprintf(member->path, sizeof member->path, "%s", event->path.bytes);
+    cluster->dispatch_stale = true;
+    if (new_life && member->end != NULL && !member->end->loop &&
+        member->end->peer.incarnation != event->incarnation) {
+        rbi_end_peer_gone(bus, member->end, RBI_REASON_REPLACED);
+    }
+    if (member->wanted && member->end == NULL) {
+        member->retry_ns = bus->now_ns;
+        rbi_deadline_at_most(bus, member->retry_ns);
+    }
+}
+
+static void
+member_removed(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_wire_event *event)
+{
+    struct rbi_member *member = rbi_member_find(cluster, event->instance);
+    if (member == NULL || member->incarnation != event->incarnation) {
+        return;
+    }
+    struct rbi_end *end = rbi_end_find(bus, cluster->id, event->instance);
+    if (end != NULL && end->phase == RBI_END_INTRODUCING) {
+        rbi_end_free(bus, end);
+    } else if (end != NULL && !end->loop && end->peer.incarnation == event->incarnation) {
+        rbi_end_peer_gone(bus, end,
+                          event->reason > RBI_REASON_NO_RESOURCES || event->reason == 0
+                              ? RBI_REASON_LEFT
+                              : (enum rbi_reason)event->reason);
+    }
+    if (!member->pinned) {
+        remove_member(cluster, rbi_member_find(cluster, event->instance));
+    } else {
+        member = rbi_member_find(cluster, event->instance);
+        member->end = NULL;
+        member->incarnation = 0;
+        member->retry_ns = RBI_NEVER;
+    }
+    cluster->dispatch_stale = true;
+}
+
+static bool is_watched(const struct ringbus *bus, const struct rbi_text *path)
+{
+    for (unsigned i = 0; i < bus->watches.count; i++) {
+        const char *prefix = bus->watches.prefixes[i];
+        if (rbi_path_has_prefix(path->bytes, path->length, prefix, strlen(prefix))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void rbi_target_event(struct ringbus *bus, const struct rbi_wire_event *event)
+{
+    struct rbi_cluster *cluster = rbi_cluster_find(bus, event->cluster);
+    const struct rbi_pidf peer = {
+        .cluster = event->cluster, .instance = event->instance, .incarnation = event->incarnation};
+    bool fresh = true;
+    if (cluster != NULL) {
+        const struct rbi_member *known = rbi_member_find(cluster, event->instance);
+        /* After a reconnect the daemon tells everything again: the same again is no news. */
+        fresh = known == NULL || !known->seen || known->incarnation != event->incarnation ||
+                known->state != event->state || known->weight != event->weight ||
+                event->change == RBI_CHANGE_REMOVED;
+        cluster->known = true;
+        if (event->change == RBI_CHANGE_REMOVED) {
+            fresh = known != NULL && known->incarnation == event->incarnation;
+            member_removed(bus, cluster, event);
+        } else {
+            member_present(bus, cluster, event);
+        }
+    }
+    if ((cluster != NULL && fresh) || is_watched(bus, &event->path)) {
+        rbi_emit_simple(bus,
+                        event->change == RBI_CHANGE_ADDED     ? RINGBUS_EVENT_ADDED
+                        : event->change == RBI_CHANGE_REMOVED ? RINGBUS_EVENT_REMOVED
+                                                              : RINGBUS_EVENT_UPDATED,
+                        &peer, event->path.bytes, (enum rbi_reason)event->reason, 0);
+    }
+}
+
+/* A new daemon has had time to hear from everybody: who is not named has died meanwhile. */
+static void sweep(struct ringbus *bus, struct rbi_cluster *cluster)
+{
+    cluster->sweep_ns = RBI_NEVER;
+    for (unsigned m = cluster->member_count; m-- > 0;) {
+        const struct rbi_member *member = &cluster->members[m];
+        const bool alive = member->end != NULL && member->end->usable;
+        if (member->seen || alive || member->incarnation == 0) {
+            continue;
+        }
+        struct rbi_wire_event gone = {.change = RBI_CHANGE_REMOVED,
+                                      .cluster = cluster->id,
+                                      .instance = member->instance,
+                                      .incarnation = member->incarnation,
+                                      .reason = RBI_REASON_CRASHED};
+        rbi_text_set(&gone.path, member->path);
+        rbi_target_event(bus, &gone);
+    }
+}
+
+uint64_t rbi_target_tick(struct ringbus *bus, uint64_t now_ns)
+{
+    uint64_t next_ns = RBI_NEVER;
+    for (unsigned c = 0; c < bus->cluster_count; c++) {
+        struct rbi_cluster *cluster = bus->clusters[c];
+        if (cluster->sweep_ns <= now_ns) {
+            sweep(bus, cluster);
+        }
+        next_ns = rbi_min_u64(next_ns, cluster->sweep_ns);
+        for (unsigned m = 0; m < cluster->member_count; m++) {
+            struct rbi_member *member = &cluster->members[m];
+            if (member->wanted && member->retry_ns <= now_ns) {
+                advance_member(bus, cluster, member);
+            }
+            next_ns = rbi_min_u64(next_ns, member->wanted ? member->retry_ns : RBI_NEVER);
+        }
+    }
+    return next_ns;
+}

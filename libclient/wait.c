@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libclient/wait.c - sleeping and waking (shm/bell.h has the protocol).
+ *
+ * One epoll set holds the daemon's socket, the bell of each link, an eventfd of our own
+ * for ringbus_wake() and, for external loops, a timer. ringbus_wait() spins for a share
+ * of spin_us that adapts to whether spinning pays, then sleeps.
+ */
+#include "libclient/internal.h"
+
+#include <ck_pr.h>
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EVENTS_PER_WAIT 64
+#define SPIN_LOOKS      32U
+/* While chunks are short: how long to sleep at most, since returning one rings no bell. */
+#define STARVED_SLEEP_MS 1
+
+/* ---- the epoll set ------------------------------------------------------------------------- */
+
+static int control_set(struct ringbus *bus, int operation, int fd, uint64_t tag, bool writable)
+{
+    struct epoll_event event = {.events = EPOLLIN | (writable ? EPOLLOUT : 0U), .data.u64 = tag};
+    return epoll_ctl(bus->epoll, operation, fd, &event) == 0 ? 0 : -errno;
+}
+
+int rbi_wait_add(struct ringbus *bus, int fd, uint64_t tag, bool writable)
+{
+    return control_set(bus, EPOLL_CTL_ADD, fd, tag, writable);
+}
+
+int rbi_wait_modify(struct ringbus *bus, int fd, uint64_t tag, bool writable)
+{
+    return control_set(bus, EPOLL_CTL_MOD, fd, tag, writable);
+}
+
+void rbi_wait_remove(struct ringbus *bus, int fd)
+{
+    (void)epoll_ctl(bus->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
+int rbi_wait_init(struct ringbus *bus)
+{
+    cpu_set_t cpus;
+    bus->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (bus->epoll < 0) {
+        return -errno;
+    }
+    bus->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (bus->wake < 0) {
+        return -errno;
+    }
+    /* On one core whoever we wait for cannot run while we spin. */
+    if (sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) == 1) {
+        bus->spin_us = 0;
+    }
+    bus->spin_now_us = bus->spin_us;
+    return rbi_wait_add(bus, bus->wake, RBI_EPOLL_WAKE, false);
+}
+
+void rbi_wait_deinit(struct ringbus *bus)
+{
+    int *fds[] = {&bus->epoll, &bus->wake, &bus->timer};
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(fds); i++) {
+        if (*fds[i] >= 0) {
+            (void)close(*fds[i]);
+            *fds[i] = -1;
+        }
+    }
+}
+
+static void drain_counter(int fd)
+{
+    uint64_t value;
+    while (read(fd, &value, sizeof value) < 0 && errno == EINTR) {
+    }
+}
+
+static void handle_event(struct ringbus *bus, uint64_t tag)
+{
+    switch (tag) {
+    case RBI_EPOLL_CONTROL:
+        rbi_control_flush(bus);
+        rbi_control_input(bus);
+        break;
+    case RBI_EPOLL_WAKE:
+        drain_counter(bus->wake);
+        bus->woken = true;
+        break;
+    case RBI_EPOLL_TIMER:
+        drain_counter(bus->timer);
+        bus->timer_armed_ns = RBI_NEVER;
+        break;
+    default: {
+        struct rbi_end *end = (struct rbi_end *)(uintptr_t)tag;
+        if (rbi_bell_drain(end->bell) == -EPIPE) {
+            /* Its end of the pair is closed: out of the set, or it would wake us for ever. */
+            rbi_wait_remove(bus, end->bell);
+            rbi_end_peer_gone(bus, end, RBI_REASON_CRASHED);
+        }
+        break;
+    }
+    }
+}
+
+int rbi_wait_events(struct ringbus *bus, int timeout_ms)
+{
+    struct epoll_event events[EVENTS_PER_WAIT];
+    bus->last_epoll_ns = bus->now_ns;
+    const int n = epoll_wait(bus->epoll, events, EVENTS_PER_WAIT, timeout_ms);
+    if (n < 0) {
+        return errno == EINTR ? 0 : -errno;
+    }
+    for (int i = 0; i < n; i++) {
+        handle_event(bus, events[i].data.u64);
+    }
+    return n;
+}
+
+/* ---- is there anything to do? ----------------------------------------------------------------- */
+
+static bool lane_ready(const struct rbi_end *end)
+{
+    struct rbi_lane_record raw;
+    return end->phase == RBI_END_LEAVING || rbi_lane_peek(&end->rx, &raw) != RBI_LANE_EMPTY;
+}
+
+/* All lanes: before sleeping none may be missed, however many there are. */
+bool rbi_wait_lane_ready(struct ringbus *bus)
+{
+    for (unsigned i = 0; i < bus->end_count; i++) {
+        if (lane_ready(bus->ends[i])) {
+            bus->next_end = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool some_lane_ready(const struct ringbus *bus, unsigned *at)
+{
+    const unsigned scan = bus->end_count < RBI_SCAN_MAX ? bus->end_count : RBI_SCAN_MAX;
+    for (unsigned i = 0; i < scan; i++) {
+        if (*at >= bus->end_count) {
+            *at = 0;
+        }
+        if (lane_ready(bus->ends[*at])) {
+            return true;
+        }
+        (*at)++;
+    }
+    return false;
+}
+
+static bool has_room(struct ringbus *bus, struct rbi_end *end)
+{
+    uint64_t read_pos = 0;
+    if (!end->usable || rbi_lane_read_pos(&end->tx, &read_pos) != 0) {
+        return true; /* the next send finds out what is wrong */
+    }
+    (void)bus;
+    const uint64_t room = end->tx.mask + 1 - (end->tx.pos - read_pos);
+    return room >= end->want_bytes + RBI_LANE_CONTROL_ROOM + 2 * RBI_LINE;
+}
+
+/* Ends that a send found full and that have room again leave the list. */
+static bool some_room(struct ringbus *bus)
+{
+    bool any = false;
+    struct rbi_end **link = &bus->blocked;
+    while (*link != NULL) {
+        struct rbi_end *end = *link;
+        if (has_room(bus, end)) {
+            *link = end->next_blocked;
+            end->blocked = false;
+            rbi_bell_want_none(end->own_want_pos);
+            any = true;
+        } else {
+            link = &end->next_blocked;
+        }
+    }
+    return any;
+}
+
+static bool some_chunk(struct ringbus *bus)
+{
+    if (bus->chunk_starved) {
+        const uint32_t used = rbi_pool_used(&bus->pool);
+        rbi_send_collect(bus);
+        if (rbi_pool_used(&bus->pool) < used) {
+            bus->chunk_starved = false;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool work_waits(struct ringbus *bus)
+{
+    return bus->woken || bus->events.count > 0 || bus->reap_needed || bus->daemon_lost_pending ||
+           bus->daemon_back_pending;
+}
+
+/* ---- sleeping ------------------------------------------------------------------------------------ */
+
+static void want_space(struct ringbus *bus)
+{
+    for (struct rbi_end *end = bus->blocked; end != NULL; end = end->next_blocked) {
+        /* Half a lane at once, if it can be had: a wake-up for each record would cost more. */
+        const uint64_t capacity = end->tx.mask + 1;
+        const uint64_t need = rbi_max_u64(
+            rbi_align_up(end->want_bytes + RBI_LANE_CONTROL_ROOM + 2 * RBI_LINE, RBI_LINE),
+            capacity / 2);
+        /* All free at the latest when everything written has been read. */
+        const uint64_t pos = need >= capacity ? end->tx.pos : end->tx.pos + need - capacity;
+        rbi_bell_want_space(end->own_want_pos, pos);
+    }
+}
+
+static int sleep_ms(const struct ringbus *bus, uint64_t now_ns, uint64_t until_ns)
+{
+    uint64_t end_ns = until_ns < bus->next_deadline_ns ? until_ns : bus->next_deadline_ns;
+    if (end_ns == RBI_NEVER) {
+        return bus->chunk_starved ? STARVED_SLEEP_MS : -1;
+    }
+    const uint64_t ns = end_ns > now_ns ? end_ns - now_ns : 0;
+    const uint64_t ms = (ns + RBI_NS_PER_MS - 1) / RBI_NS_PER_MS;
+    const uint64_t most = bus->chunk_starved ? STARVED_SLEEP_MS : INT32_MAX;
+    return (int)rbi_min_u64(ms, most);
+}
+
+/* One sleep. @return true when something may be there */
+static int sleep_once(struct ringbus *bus, uint64_t now_ns, uint64_t until_ns)
+{
+    rbi_bell_announce(&bus->page->sleep_epoch);
+    want_space(bus);
+    /* The second look: what came before the announcement rang no bell. */
+    if (rbi_wait_lane_ready(bus) || some_room(bus) || some_chunk(bus)) {
+        rbi_bell_retract(&bus->page->sleep_epoch);
+        return 1;
+    }
+    rbi_count(bus, RBI_COUNTER_sleeps, 1);
+    const int n = rbi_wait_events(bus, sleep_ms(bus, now_ns, until_ns));
+    rbi_bell_retract(&bus->page->sleep_epoch);
+    bus->tick_countdown = 1; /* time has passed: the next poll looks at the clock */
+    return n;
+}
+
+/*
+ * Spins while that has paid lately: each success doubles the budget up to spin_us, each
+ * failure halves it down to a sixteenth, so that a quiet endpoint costs next to nothing.
+ */
+static bool spin(struct ringbus *bus, uint64_t now_ns)
+{
+    unsigned at = bus->next_end;
+    if (bus->spin_now_us == 0) {
+        return false;
+    }
+    const uint64_t end_ns = now_ns + bus->spin_now_us * UINT64_C(1000);
+    do {
+        for (unsigned i = 0; i < SPIN_LOOKS; i++) {
+            if (some_lane_ready(bus, &at)) {
+                bus->next_end = at;
+                bus->spin_now_us =
+                    bus->spin_now_us * 2 > bus->spin_us ? bus->spin_us : bus->spin_now_us * 2;
+                return true;
+            }
+            ck_pr_stall();
+        }
+    } while (rbi_now_ns() < end_ns);
+    bus->spin_now_us = bus->spin_now_us / 2 > bus->spin_us / 16 ? bus->spin_now_us / 2
+                       : bus->spin_us > 0 ? (bus->spin_us / 16 > 0 ? bus->spin_us / 16 : 1)
+                                          : 0;
+    return false;
+}
+
+static int do_wait(struct ringbus *bus, int timeout_ms)
+{
+    if (bus->dirty != NULL) {
+        rbi_send_flush(bus);
+    }
+    const uint64_t start_ns = rbi_now_ns();
+    const uint64_t until_ns =
+        timeout_ms < 0 ? RBI_NEVER : start_ns + (uint64_t)timeout_ms * RBI_NS_PER_MS;
+    uint64_t now_ns = start_ns;
+    for (;;) {
+        if (work_waits(bus) || some_room(bus) || some_chunk(bus) || rbi_wait_lane_ready(bus)) {
+            bus->woken = false;
+            return 1;
+        }
+        if (now_ns >= bus->next_deadline_ns) {
+            bus->tick_countdown = 1;
+            return 1;
+        }
+        if (now_ns >= until_ns && timeout_ms != 0) {
+            return 0;
+        }
+        if (timeout_ms != 0 && bus->blocked == NULL && !bus->chunk_starved && spin(bus, now_ns)) {
+            return 1;
+        }
+        now_ns = rbi_now_ns();
+        const int n = sleep_once(bus, now_ns, rbi_max_u64(until_ns, now_ns));
+        if (n < 0) {
+            return rbi_fail_errno(bus, n, "waiting");
+        }
+        now_ns = rbi_now_ns();
+        if (n > 0) {
+            continue; /* what it was shows in the next look; a stale ring shows nothing */
+        }
+        if (timeout_ms == 0) {
+            return 0;
+        }
+    }
+}
+
+int ringbus_wait(struct ringbus *bus, int timeout_ms)
+{
+    int r = rbi_enter(bus);
+    if (r != 0) {
+        return r;
+    }
+    if (bus->in_callback) {
+        r = rbi_fail(bus, RINGBUS_E_BUSY, "ringbus_wait() inside a callback");
+    } else {
+        r = do_wait(bus, timeout_ms);
+    }
+    rbi_leave(bus);
+    return r;
+}
+
+int ringbus_wake(struct ringbus *bus)
+{
+    /* Any thread, any time: touches nothing but what never changes while the handle lives. */
+    const uint64_t one = 1;
+    if (bus == NULL) {
+        return RINGBUS_E_ARGUMENT;
+    }
+    if (rbi_load_rlx(bus->guard) != RBI_GUARD_ALIVE) {
+        return RINGBUS_E_WRONG_PROCESS;
+    }
+    const int saved = errno;
+    while (write(bus->wake, &one, sizeof one) < 0 && errno == EINTR) {
+    }
+    errno = saved; /* signal handlers call us */
+    return 0;
+}
+
+/* ---- external loops --------------------------------------------------------------------------------- */
+
+static void arm_timer(struct ringbus *bus)
+{
+    if (bus->next_deadline_ns == bus->timer_armed_ns || bus->timer < 0) {
+        return;
+    }
+    const uint64_t at =
+        bus->next_deadline_ns == RBI_NEVER ? 0 : rbi_max_u64(bus->next_deadline_ns, 1);
+    const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at / UINT64_C(1000000000)),
+                                                 .tv_nsec = (long)(at % UINT64_C(1000000000))}};
+    (void)timerfd_settime(bus->timer, TFD_TIMER_ABSTIME, &when, NULL);
+    bus->timer_armed_ns = bus->next_deadline_ns;
+}
+
+void rbi_wait_prepare(struct ringbus *bus)
+{
+    /* Takes in what made the descriptor readable; what is left keeps it readable. */
+    (void)rbi_wait_events(bus, 0);
+    bus->tick_countdown = 1;
+    bus->woken = false;
+    arm_timer(bus);
+    rbi_bell_retract(&bus->page->sleep_epoch);
+    rbi_bell_announce(&bus->page->sleep_epoch);
+    want_space(bus);
+    if (rbi_wait_lane_ready(bus) || some_room(bus) || work_waits(bus)) {
+        (void)ringbus_wake(bus);
+    } else if (bus->chunk_starved) {
+        rbi_deadline_at_most(bus, rbi_now_ns() + STARVED_SLEEP_MS * RBI_NS_PER_MS);
+        arm_timer(bus);
+    }
+}
+
+int ringbus_fd(struct ringbus *bus)
+{
+    int r = rbi_enter(bus);
+    if (r != 0) {
+        return r;
+    }
+    if (bus->timer < 0) {
+        bus->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+        r = bus->timer < 0 ? -errno : rbi_wait_add(bus, bus->timer, RBI_EPOLL_TIMER, false);
+        if (r < 0) {
+            r = rbi_fail_errno(bus, r, "timer of the descriptor");
+            rbi_leave(bus);
+            return r;
+        }
+    }
+    bus->external_loop = true;
+    (void)ringbus_wake(bus); /* so that the first poll comes, which prepares for sleep */
+    rbi_leave(bus);
+    return bus->epoll;
+}
