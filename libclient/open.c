@@ -165,7 +165,7 @@ static int set_socket(struct ringbus *bus, const char *given)
         return rbi_fail(bus, RINGBUS_E_ARGUMENT, "socket path is longer than %u bytes: %.60s...",
                         RBI_SOCKET_PATH_MAX, path);
     }
-    (void)snprintf(bus->socket_path, sizeof bus->socket_path, "%s", path);
+    memcpy(bus->socket_path, path, strlen(path) + 1);
     return 0;
 }
 
