@@ -30,8 +30,8 @@ static const struct rbi_config_key sample_keys[] = {
      NULL, ""},
     {"s.wait", RBI_CONFIG_TYPE_DURATION, false, offsetof(struct sample, wait_ms), 0, UINT32_MAX,
      "1s", NULL, ""},
-    {"s.ring", RBI_CONFIG_TYPE_SIZE, false, offsetof(struct sample, ring_bytes), 0, UINT64_MAX,
-     "64KiB", NULL, ""},
+    {"s.ring", RBI_CONFIG_TYPE_SIZE, false, offsetof(struct sample, ring_bytes), 0,
+     UINT64_C(1) << 40, "64KiB", NULL, ""},
     {"s.mode", RBI_CONFIG_TYPE_MODE, false, offsetof(struct sample, mode), 0, 0777, "0600", NULL,
      ""},
     {"s.colour", RBI_CONFIG_TYPE_CHOICE, false, offsetof(struct sample, colour), 0, 1, "red",
@@ -193,6 +193,7 @@ static void test_duration_needs_a_unit(void **state)
     refuse("wait", "1193h 1ms", "expected a duration");
     refuse("wait", "1194h", "out of range"); /* more than 2^32 ms */
     refuse("wait", "18446744073709551615h", "out of range");
+    refuse("wait", "144115188075855872h", "out of range"); /* 0 modulo 2^64 */
     refuse("wait", "\"5\\0s\"", "expected a duration");
 }
 
@@ -207,6 +208,9 @@ static void test_size_needs_a_binary_unit(void **state)
     assert_int_equal(sample.ring_bytes, 3 << 20);
     accept("ring", "5GiB");
     assert_true(sample.ring_bytes == UINT64_C(5) << 30);
+    accept("ring", "1024GiB");
+    refuse("ring", "1025GiB", "out of range");
+    refuse("ring", "18014398509481984KiB", "out of range"); /* 0 modulo 2^64 */
     refuse("ring", "64", "the unit is missing: B, KiB, MiB, GiB");
     refuse("ring", "64k", "\"k\" is not a unit here; did you mean 64KiB?");
     refuse("ring", "64K", "\"K\" is not a unit here; did you mean 64KiB?");
