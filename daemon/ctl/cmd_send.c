@@ -173,9 +173,10 @@ static int send_all_lines(struct sender *sender)
 {
     struct block block = {.bytes = malloc(SEND_BLOCK), .room = SEND_BLOCK};
     bool end = false;
-    int r = block.bytes != NULL
-                ? RBI_CTL_OK
-                : rbi_ctl_fail(sender->session.args, RBI_CTL_FAILED, "not enough memory");
+    int r = RBI_CTL_OK;
+    if (block.bytes == NULL) {
+        return rbi_ctl_fail(sender->session.args, RBI_CTL_FAILED, "not enough memory");
+    }
     while (r == RBI_CTL_OK && !end) {
         r = input_wait(sender);
         if (r == RBI_CTL_OK) {

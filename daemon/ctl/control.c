@@ -91,6 +91,7 @@ static int message_next(struct rbi_ctl_control *control,
                         struct rbi_wire_header *header,
                         union rbi_wire_body *body)
 {
+    memset(body, 0, sizeof *body);
     for (;;) {
         const void *frame = NULL;
         int r = rbi_wire_stream_next(&control->stream, header, &frame);

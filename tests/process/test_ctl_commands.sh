@@ -1,0 +1,151 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# test_ctl_commands.sh RINGBUSCTL RINGBUSD: every command of ringbusctl against a real daemon.
+set -eu
+CTL=$1
+RINGBUSD=$2
+. "$(dirname "$0")/test_ctl_setup.sh"
+group=/Demo/cn/pc/w1/g1
+
+# ---- without a daemon --------------------------------------------------------------------
+for command in status ls "show $group" watch "recv $group/A/1" "send $group/A" "call $group/A" "ping $group/A"; do
+    # shellcheck disable=SC2086 # a list of words is meant
+    expect 3 "$CTL" $command </dev/null
+    [ ! -s "$work/out" ] || fail "$command printed something without a daemon"
+done
+expect 3 "$CTL" status --json
+json "$work/err"
+
+# ---- wrong command lines -----------------------------------------------------------------
+expect 2 "$CTL"
+expect 2 "$CTL" dance
+expect 2 "$CTL" status now
+expect 2 "$CTL" show
+expect 2 "$CTL" status --lines
+expect 2 "$CTL" ping --count 0 $group/A
+expect 2 "$CTL" ping --count 12x $group/A
+expect 2 "$CTL" ping --interval 5 $group/A
+expect 2 "$CTL" ping --timeout 0 $group/A
+expect 2 "$CTL" ping --timeout 61m $group/A
+expect 2 "$CTL" ping --timeout
+expect 2 "$CTL" status --json=yes
+expect 2 "$CTL" help dance
+expect 0 "$CTL" --help
+expect 0 "$CTL" --version
+holds "ringbusctl 0." "$work/out"
+
+# ---- check -------------------------------------------------------------------------------
+printf 'daemon:\n  log_level: info\n' >"$work/good.yaml"
+printf 'daemon:\n  log_levle: info\n' >"$work/bad.yaml"
+expect 0 "$CTL" check "$work/good.yaml"
+expect 1 "$CTL" check "$work/bad.yaml"
+holds "$work/bad.yaml:2:3: " "$work/out"
+expect 1 "$CTL" check --json "$work/bad.yaml"
+json "$work/out"
+expect 4 "$CTL" check "$work/none.yaml"
+expect 0 "$CTL" check - <"$work/good.yaml"
+
+# ---- an empty bus ------------------------------------------------------------------------
+daemon_start
+expect 0 "$CTL" status
+expect 0 "$CTL" status --json
+json "$work/out"
+expect 0 "$CTL" ls
+expect 4 "$CTL" ls $group
+expect 4 "$CTL" show $group
+expect 2 "$CTL" ls Demo
+expect 2 "$CTL" show /Demo//cn
+expect 2 "$CTL" recv /Demo/cn
+expect 4 "$CTL" send --timeout 200ms $group/Nobody </dev/null
+expect 4 "$CTL" call --timeout 200ms $group/Nobody/1 </dev/null
+expect 4 "$CTL" ping --timeout 200ms --json $group/Nobody
+json "$work/err"
+
+# ---- watch, ls, show ---------------------------------------------------------------------
+background watched "$CTL" watch --json --count 3 $group
+watcher=$last
+background echo.1 "$CTL" recv --lines --echo $group/Echo/1
+echo1=$last
+until_true "watch does not tell of Echo/1" grep -q Echo/1 "$work/watched"
+background echo.2 "$CTL" recv --lines --echo $group/Echo/2
+echo2=$last
+until_true "Echo/2 is not there" "$CTL" show $group/Echo/2
+expect 0 "$CTL" ls $group
+holds $group/Echo/1 "$work/out"
+expect 0 "$CTL" ls --json $group/Echo
+json "$work/out"
+[ "$(wc -l <"$work/out")" -eq 2 ] || fail "ls lists $(cat "$work/out")"
+expect 1 grep -q /anon "$work/out"
+
+# ---- call and ping -----------------------------------------------------------------------
+printf 'one\0two\377' >"$work/request"
+expect 0 "$CTL" call $group/Echo <"$work/request"
+cmp "$work/request" "$work/out" || fail "call: the reply differs"
+expect 0 "$CTL" call --json --key k $group/Echo/1 <"$work/request"
+json "$work/out"
+holds '"base64":"b25lAHR3b/8="' "$work/out"
+expect 0 "$CTL" ping --count 200 --interval 0 $group/Echo/1
+holds "200 sent, 200 answered, min " "$work/out"
+expect 0 "$CTL" ping --count 2 --interval 1ms --json $group/Echo
+json "$work/out"
+[ "$(wc -l <"$work/out")" -eq 3 ] || fail "ping: $(cat "$work/out")"
+expect 0 "$CTL" show $group/Echo/1
+holds "received " "$work/out"
+expect 0 "$CTL" show --json $group/Echo/1
+json "$work/out"
+
+# ---- the same key, the same instance -----------------------------------------------------
+background plain.1 "$CTL" recv --lines $group/Plain/1
+plain1=$last
+background plain.2 "$CTL" recv --lines $group/Plain/2
+plain2=$last
+until_true "Plain/1 is not there" "$CTL" show $group/Plain/1
+until_true "Plain/2 is not there" "$CTL" show $group/Plain/2
+for n in 1 2 3; do
+    echo "kept together" | "$CTL" send --lines --key client-7 $group/Plain || fail "send --key"
+done
+printf 'a\nb\n\nlast without newline' | "$CTL" send --lines $group/Plain/2 || fail "send"
+expect 0 "$CTL" call $group/Plain/1 <"$work/request"
+[ ! -s "$work/out" ] || fail "recv without --echo answered with something"
+finish "$plain1" 0
+finish "$plain2" 0
+one=$(grep -c "kept together" "$work/plain.1" || true)
+two=$(grep -c "kept together" "$work/plain.2" || true)
+[ "$one,$two" = 3,0 ] || [ "$one,$two" = 0,3 ] || fail "one key went to two instances: $one,$two"
+printf 'a\nb\n\nlast without newline\n' >"$work/wanted"
+grep -v "kept together" "$work/plain.2" | cmp - "$work/wanted" || fail "lines differ"
+
+# ---- one large message, as it is ---------------------------------------------------------
+head -c 3000000 /dev/urandom >"$work/blob"
+background blob.out "$CTL" recv --count 1 $group/Blob/1
+blob=$last
+expect 0 "$CTL" send $group/Blob <"$work/blob"
+got=0
+wait "$blob" || got=$?
+[ $got -eq 0 ] || fail "recv --count ended with $got"
+cmp "$work/blob" "$work/blob.out" || fail "the message differs"
+
+# ---- a receiver that takes only some, one that hangs --------------------------------------
+background some "$CTL" recv --lines --count 2 $group/Some/1
+until_true "Some/1 is not there" "$CTL" show $group/Some/1
+seq 1 5 >"$work/five"
+expect 1 "$CTL" send --lines $group/Some/1 <"$work/five"
+seq 1 2 | cmp - "$work/some" || fail "recv --count 2 printed $(cat "$work/some")"
+kill -STOP "$echo2"
+expect 5 "$CTL" call --timeout 300ms $group/Echo/2 <"$work/request"
+kill -CONT "$echo2"
+expect 0 "$CTL" call $group/Echo/2 <"$work/request"
+
+# ---- somebody has that name already ------------------------------------------------------
+expect 6 "$CTL" recv $group/Echo/1
+
+# ---- the end -----------------------------------------------------------------------------
+finish "$echo1" 0
+got=0
+wait "$watcher" || got=$?
+[ $got -eq 0 ] || fail "watch ended with $got"
+json "$work/watched"
+holds ADDED "$work/watched"
+finish "$echo2" 0
+until_true "somebody is left" sh -c "! '$CTL' ls $group"
+echo "ringbusctl does what it says"
