@@ -3,23 +3,24 @@
 # Every acquire, release and sequentially consistent access of shared memory has a label
 # in the comment before it, and every label has its partner:
 #
-#   /* R1: pairs with A1. */            partner in the same file
-#   /* R3: pairs with A3 (pool.c). */   partner in another file of these folders
+#   /* R1: pairs with A1. */            partner in a file of the same object: lane.c, lane_inline.h
+#   /* R3: pairs with A3 (pool.c). */   partner in another object's file
 #   /* A2: pairs with R2. B8: pairs with B5. */   one access, two orders
 #
 # R is a release (store), A an acquire (load), B a side of the bell's pair, which needs
 # rbi_load_seq or rbi_store_seq. Usage: check_orders.sh [ROOT]
 set -eu
 cd "${1:-$(dirname "$0")/../..}"
-files=$(for folder in shm libclient; do
+files=$(for folder in shm bus libclient; do
     [ -d "$folder" ] && find "$folder" -name '*.[ch]' ! -path shm/atomic.h
 done | LC_ALL=C sort)
 [ -n "$files" ] || { echo "check_orders: no sources"; exit 1; }
 # shellcheck disable=SC2086 # a list of words is meant
 awk '
-function base(path) { sub(/.*\//, "", path); return path }
+# The object that a file belongs to: its name up to the first "_" or ".".
+function object(path) { sub(/.*\//, "", path); sub(/[_.].*/, "", path); return path }
 function complain(text) { print FILENAME ":" FNR ": " text; bad = 1 }
-FNR == 1 { live = 0; file = base(FILENAME) }
+FNR == 1 { live = 0; home = object(FILENAME) }
 {
     rest = $0
     while (match(rest, /[RAB][0-9]+: pairs with [RAB][0-9]+( \([a-z0-9_.]+\))?/)) {
@@ -29,14 +30,14 @@ FNR == 1 { live = 0; file = base(FILENAME) }
         live = FNR
         mine = label; sub(/:.*/, "", mine)
         other = label; sub(/.*pairs with /, "", other)
-        where = file
-        if (other ~ /\(/) { where = other; sub(/.*\(/, "", where); sub(/\)/, "", where); sub(/ .*/, "", other) }
+        where = home
+        if (other ~ /\(/) { where = other; sub(/.*\(/, "", where); where = object(where); sub(/ .*/, "", other) }
         if (mine ~ /^R/) has_r = 1
         if (mine ~ /^A/) has_a = 1
         if (mine ~ /^B/) has_b = 1
         kinds = substr(mine, 1, 1) substr(other, 1, 1)
         if (kinds != "RA" && kinds != "AR" && kinds != "BB") complain(mine " cannot pair with " other)
-        key = file " " mine
+        key = home " " mine
         if (key in partner && partner[key] != where " " other)
             complain(mine " pairs with " other " here and with " partner[key] " elsewhere")
         partner[key] = where " " other

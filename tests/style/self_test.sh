@@ -70,6 +70,7 @@ fails check_orders.sh libclient/c.c 'x = rbi_load_acq(p);'
 fails check_orders.sh shm/a.c 'x = rbi_load_seq(p);'
 fails check_orders.sh shm/a.c '/* R7: pairs with A7. */'
 fails check_orders.sh shm/a.c '/* A1: pairs with R1. */'
+fails check_orders.sh bus/a.c 'x = rbi_load_acq(p);'
 fails check_orders.sh shm/b.h '/* A1: pairs with R9. */'
 fails check_orders.sh shm/b.h '/* B3: pairs with B2. */'
 fails check_orders.sh shm/b.h '/* R8: pairs with B1. */'
@@ -78,6 +79,13 @@ swap() { # swap FILE SED CHECK: an edit that must be seen
     sed -i "$2" "$tree/$1"
     wrong check_orders.sh "$1" "$2"
 }
+# Files of one object share their labels; here A3 moves from c.c to c_more.c.
+fresh
+mv "$tree/libclient/c.c" "$tree/libclient/c_more.c"
+if ! out=$("$here/check_orders.sh" "$tree" 2>&1); then
+    echo "check_orders.sh refuses a partner in another file of the object: $out"
+    failed=1
+fi
 swap shm/b.h 's/rbi_store_seq/rbi_store_rel/'
 swap shm/b.h 's/rbi_load_acq/rbi_load_seq/'
 swap shm/b.h 's/x = rbi_load_acq(p)/rbi_store_rel(p, 1)/'
