@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The service table: what is published is read, whole or not at all; hostile memory is survived. */
+#include "bus/directory_layout.h"
+#include "support/test.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct world {
+    unsigned char *base;
+    uint64_t size;
+    struct rbi_directory_writer writer;
+    struct rbi_directory_view view;
+};
+
+static void world_init(struct world *w, uint32_t slots, uint32_t clusters, uint64_t heap)
+{
+    w->size = rbi_directory_size(slots, clusters, heap);
+    w->base = aligned_alloc(RBI_PAGE, w->size);
+    assert_non_null(w->base);
+    memset(w->base, 0, w->size);
+    rbi_directory_writer_init(&w->writer, w->base, w->size, slots, clusters, 77);
+    assert_int_equal(rbi_directory_view_init(&w->view, w->base, w->size), 0);
+}
+
+static void world_deinit(struct world *w)
+{
+    free(w->base);
+}
+
+static struct rbi_directory_cluster some_cluster(uint64_t id, uint64_t epoch, uint32_t count)
+{
+    struct rbi_directory_cluster head;
+    memset(&head, 0, sizeof head);
+    head.cluster = id;
+    head.epoch = epoch;
+    head.policy = 5;
+    head.instance_count = count;
+    head.path_length =
+        (uint32_t)snprintf(head.path, sizeof head.path, "/a/b/c/d/e/%llu", (unsigned long long)id);
+    return head;
+}
+
+static void set_label(char *to, char c, size_t length)
+{
+    memset(to, c, length);
+    to[length] = 0;
+}
+
+/** Every field follows from @p n. */
+static struct rbi_directory_instance some_instance(uint32_t n)
+{
+    struct rbi_directory_instance one;
+    memset(&one, 0, sizeof one);
+    one.instance = (int32_t)(n | 1);
+    one.incarnation = n ^ 0xffffffffU;
+    one.state = n % 5;
+    one.health = n * 3;
+    one.weight = n * 7;
+    one.host = n * 11;
+    one.name_length = n % (RBI_PATH_ELEMENT_MAX + 1);
+    set_label(one.name, (char)('a' + n % 26), one.name_length);
+    set_label(one.set, (char)('A' + n % 26), n * 5 % (RBI_DIRECTORY_LABEL_MAX + 1));
+    set_label(one.idc, (char)('a' + n % 25), n * 9 % (RBI_DIRECTORY_LABEL_MAX + 1));
+    set_label(one.tags, (char)('a' + n % 24), n * 13 % (RBI_DIRECTORY_LABEL_MAX + 1));
+    return one;
+}
+
+static bool same_instance(const struct rbi_directory_instance *a,
+                          const struct rbi_directory_instance *b)
+{
+    return memcmp(a, b, offsetof(struct rbi_directory_instance, name)) == 0 &&
+           strcmp(a->name, b->name) == 0 && strcmp(a->set, b->set) == 0 &&
+           strcmp(a->idc, b->idc) == 0 && strcmp(a->tags, b->tags) == 0;
+}
+
+static int publish(struct world *w, uint64_t id, uint64_t epoch, uint32_t count)
+{
+    struct rbi_directory_instance instances[128];
+    const struct rbi_directory_cluster head = some_cluster(id, epoch, count);
+    assert_true(count <= RBI_ARRAY_SIZE(instances));
+    for (uint32_t i = 0; i < count; i++) {
+        instances[i] = some_instance((uint32_t)epoch * 1000 + i);
+    }
+    return rbi_directory_publish(&w->writer, &head, instances);
+}
+
+/** Reads a cluster and compares it with what publish() wrote at its epoch. @return its epoch */
+static uint64_t check(const struct world *w, uint64_t id, uint32_t expected_count)
+{
+    static struct rbi_directory_instance instances[128];
+    struct rbi_directory_cluster head;
+    assert_int_equal(rbi_directory_read(&w->view, id, &head, instances, 128), RBI_DIRECTORY_OK);
+    const struct rbi_directory_cluster expected = some_cluster(id, head.epoch, expected_count);
+    assert_memory_equal(&head, &expected, offsetof(struct rbi_directory_cluster, path));
+    assert_string_equal(head.path, expected.path);
+    for (uint32_t i = 0; i < expected_count; i++) {
+        const struct rbi_directory_instance one = some_instance((uint32_t)head.epoch * 1000 + i);
+        assert_true(same_instance(&instances[i], &one));
+    }
+    return head.epoch;
+}
+
+static void test_publish_and_read(void **state)
+{
+    (void)state;
+    struct world w;
+    struct rbi_directory_cluster head = {.cluster = 1};
+    world_init(&w, 16, 8, 1 << 20);
+    assert_int_equal(rbi_directory_read(&w.view, 9, &head, NULL, 0), RBI_DIRECTORY_ABSENT);
+    assert_int_equal(rbi_directory_read(&w.view, 0, &head, NULL, 0), RBI_DIRECTORY_ABSENT);
+    assert_true(head.cluster == 1); /* untouched */
+    assert_int_equal(rbi_directory_epoch(&w.view, 9), 0);
+    for (uint32_t count = 0; count <= 100; count++) {
+        assert_int_equal(publish(&w, 9, count + 1, count), RBI_PUBLISH_OK);
+        assert_true(rbi_directory_epoch(&w.view, 9) == count + 1);
+        assert_true(check(&w, 9, count) == count + 1);
+    }
+    world_deinit(&w);
+}
+
+static void test_read_room(void **state)
+{
+    (void)state;
+    struct world w;
+    struct rbi_directory_cluster head;
+    struct rbi_directory_instance instances[3];
+    world_init(&w, 16, 8, 1 << 20);
+    assert_int_equal(publish(&w, 4, 1, 5), RBI_PUBLISH_OK);
+    assert_int_equal(rbi_directory_read(&w.view, 4, &head, instances, 3), RBI_DIRECTORY_ROOM);
+    assert_int_equal(head.instance_count, 5);
+    const struct rbi_directory_instance third = some_instance(1002);
+    assert_true(same_instance(&instances[2], &third));
+    assert_int_equal(rbi_directory_read(&w.view, 4, &head, NULL, 0), RBI_DIRECTORY_ROOM);
+    assert_int_equal(head.instance_count, 5);
+    world_deinit(&w);
+}
+
+static void test_longest_texts(void **state)
+{
+    (void)state;
+    struct world w;
+    struct rbi_directory_cluster head = some_cluster(3, 1, 1);
+    struct rbi_directory_cluster out;
+    struct rbi_directory_instance one = some_instance(1);
+    struct rbi_directory_instance got;
+    world_init(&w, 1, 1, 1 << 16);
+    set_label(head.path, 'p', RBI_PATH_MAX);
+    head.path_length = RBI_PATH_MAX;
+    one.name_length = RBI_PATH_ELEMENT_MAX;
+    set_label(one.name, 'n', RBI_PATH_ELEMENT_MAX);
+    set_label(one.set, 's', RBI_DIRECTORY_LABEL_MAX);
+    set_label(one.idc, 'i', RBI_DIRECTORY_LABEL_MAX);
+    set_label(one.tags, 't', RBI_DIRECTORY_LABEL_MAX);
+    assert_int_equal(rbi_directory_publish(&w.writer, &head, &one), RBI_PUBLISH_OK);
+    assert_int_equal(rbi_directory_read(&w.view, 3, &out, &got, 1), RBI_DIRECTORY_OK);
+    assert_string_equal(out.path, head.path);
+    assert_true(same_instance(&got, &one));
+    world_deinit(&w);
+}
+
+static void test_words(void **state)
+{
+    (void)state;
+    struct world w;
+    world_init(&w, 4, 8, 4096);
+    assert_true(rbi_directory_revision(&w.view) == 0);
+    rbi_directory_set_revision(&w.writer, 12);
+    assert_true(rbi_directory_revision(&w.view) == 12);
+    assert_false(rbi_directory_superseded(&w.view));
+    rbi_directory_supersede(&w.writer);
+    assert_true(rbi_directory_superseded(&w.view));
+    rbi_directory_bump(&w.writer, 3);
+    rbi_directory_bump(&w.writer, 3);
+    assert_true(rbi_directory_attention(&w.view, 3) == 2);
+    assert_true(rbi_directory_attention(&w.view, 2) == 0);
+    rbi_directory_bump(&w.writer, 4); /* no such slot */
+    assert_true(rbi_directory_attention(&w.view, 4) == 0);
+    assert_true(rbi_directory_attention(&w.view, UINT32_MAX) == 0);
+    world_deinit(&w);
+}
+
+static void test_full_table_and_heap(void **state)
+{
+    (void)state;
+    struct world w;
+    world_init(&w, 1, 8, 1 << 20);
+    for (uint64_t id = 1; id <= 8; id++) {
+        assert_int_equal(publish(&w, id * 16, 1, 1), RBI_PUBLISH_OK); /* all from one home */
+    }
+    assert_int_equal(publish(&w, 999, 1, 1), RBI_PUBLISH_FULL);
+    assert_int_equal(publish(&w, 16, 2, 2), RBI_PUBLISH_OK); /* a known one goes on */
+    for (uint64_t id = 2; id <= 8; id++) {
+        assert_true(check(&w, id * 16, 1) == 1);
+    }
+    rbi_directory_withdraw(&w.writer, 32);
+    assert_int_equal(publish(&w, 999, 1, 1), RBI_PUBLISH_OK);
+    world_deinit(&w);
+
+    world_init(&w, 1, 64, 8192);
+    uint64_t id = 1;
+    while (publish(&w, id, 1, 1) == RBI_PUBLISH_OK) {
+        id++;
+    }
+    assert_in_range(id, 8, 64);
+    /* Refused whole: what was there is there, and a larger snapshot of it is refused as well. */
+    assert_int_equal(publish(&w, 1, 2, 100), RBI_PUBLISH_FULL);
+    for (uint64_t i = 1; i < id; i++) {
+        assert_true(check(&w, i, 1) == 1);
+    }
+    rbi_directory_withdraw(&w.writer, 1);
+    assert_int_equal(publish(&w, id, 1, 1), RBI_PUBLISH_OK);
+    world_deinit(&w);
+}
+
+static void test_replacing_for_ever_needs_no_more_room(void **state)
+{
+    (void)state;
+    struct world w;
+    world_init(&w, 1, 8, 64 << 10);
+    for (uint64_t epoch = 1; epoch < 20000; epoch++) {
+        const uint64_t id = 1 + epoch % 5;
+        assert_int_equal(publish(&w, id, epoch, (uint32_t)(epoch * 7 % 23)), RBI_PUBLISH_OK);
+        assert_true(check(&w, id, (uint32_t)(epoch * 7 % 23)) == epoch);
+    }
+    world_deinit(&w);
+}
+
+static void test_withdraw_random(void **state)
+{
+    (void)state;
+    enum { IDS = 40 };
+    struct world w;
+    uint64_t known[IDS] = {0}; /* epoch, 0 = absent */
+    uint64_t seed = 5;
+    world_init(&w, 1, 32, 1 << 20);
+    for (uint64_t epoch = 1; epoch < 20000; epoch++) {
+        seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        const unsigned i = (unsigned)(seed >> 33) % IDS;
+        const uint64_t id = 1 + i * (i % 3 == 0 ? 64U : 1U); /* with and without one home */
+        if ((seed >> 60) % 2 == 0) {
+            rbi_directory_withdraw(&w.writer, id);
+            known[i] = 0;
+        } else if (publish(&w, id, epoch, 1) == RBI_PUBLISH_OK) {
+            known[i] = epoch;
+        }
+        unsigned live = 0;
+        for (unsigned j = 0; j < IDS; j++) {
+            const uint64_t other = 1 + j * (j % 3 == 0 ? 64U : 1U);
+            live += known[j] != 0;
+            assert_true(rbi_directory_epoch(&w.view, other) == known[j]);
+        }
+        assert_true(w.writer.cluster_count == live);
+        uint64_t cursor = 0;
+        uint64_t cluster = 0;
+        while (rbi_directory_next(&w.view, &cursor, &cluster) == RBI_DIRECTORY_OK) {
+            assert_true(rbi_directory_epoch(&w.view, cluster) != 0);
+            live--;
+        }
+        assert_int_equal(live, 0);
+    }
+    for (unsigned j = 0; j < IDS; j++) {
+        rbi_directory_withdraw(&w.writer, 1 + j * (j % 3 == 0 ? 64U : 1U));
+    }
+    /* All gone: not one entry is left behind to be searched over. */
+    for (uint64_t idx = 0; idx <= w.view.table_mask; idx++) {
+        const struct rbi_directory_entry *table =
+            (const void *)(w.base + rbi_directory_table_offset(w.view.slot_count));
+        assert_true(rbi_load_rlx(&table[idx].cluster) == 0);
+    }
+    world_deinit(&w);
+}
+
+static void test_many_clusters(void **state)
+{
+    (void)state;
+    enum { MANY = 100000 };
+    struct world w;
+    struct rbi_directory_cluster head;
+    struct rbi_directory_instance one = some_instance(8);
+    struct rbi_directory_instance got;
+    memset(one.set, 0, sizeof one.set);
+    memset(one.idc, 0, sizeof one.idc);
+    memset(one.tags, 0, sizeof one.tags);
+    world_init(&w, 4096, MANY, UINT64_C(256) * MANY);
+    for (uint64_t i = 1; i <= MANY; i++) {
+        head = some_cluster(i * UINT64_C(0x9e3779b97f4a7c15), i, 1);
+        assert_int_equal(rbi_directory_publish(&w.writer, &head, &one), RBI_PUBLISH_OK);
+    }
+    for (uint64_t i = 1; i <= MANY; i++) {
+        assert_int_equal(
+            rbi_directory_read(&w.view, i * UINT64_C(0x9e3779b97f4a7c15), &head, &got, 1),
+            RBI_DIRECTORY_OK);
+        assert_true(head.epoch == i);
+        assert_true(same_instance(&got, &one));
+    }
+    world_deinit(&w);
+}
+
+static void test_view_refuses(void **state)
+{
+    (void)state;
+    struct world w;
+    struct rbi_directory_view view = {.size = 3};
+    world_init(&w, 16, 8, 4096);
+    for (uint64_t size = 0; size < w.size; size += 61) {
+        assert_int_equal(rbi_directory_view_init(&view, w.base, size), -EPROTO);
+    }
+    static const unsigned fields[] = {64, 72, 80, 88, 96}; /* magic to heap_offset */
+    static const uint64_t values[] = {
+        0, 1, 17, UINT32_MAX, UINT64_C(1) << 40, UINT64_C(1) << 63, UINT64_MAX};
+    for (unsigned f = 0; f < RBI_ARRAY_SIZE(fields); f++) {
+        for (unsigned v = 0; v < RBI_ARRAY_SIZE(values); v++) {
+            uint64_t kept = 0;
+            memcpy(&kept, w.base + fields[f], 8);
+            memcpy(w.base + fields[f], &values[v], 8);
+            assert_int_equal(rbi_directory_view_init(&view, w.base, w.size), -EPROTO);
+            memcpy(w.base + fields[f], &kept, 8);
+        }
+    }
+    assert_true(view.size == 3 && view.base == NULL);
+    assert_int_equal(rbi_directory_view_init(&view, w.base, w.size), 0);
+    world_deinit(&w);
+}
+
+static void test_read_over_broken_memory(void **state)
+{
+    (void)state;
+    struct world w;
+    struct rbi_directory_cluster head;
+    struct rbi_directory_instance instances[8];
+    uint64_t seed = 1;
+    world_init(&w, 4, 4, 8192);
+    /* The heap is exactly as long as the mapping: a sanitizer sees each step too far. */
+    for (unsigned round = 0; round < 20000; round++) {
+        rbi_directory_writer_init(&w.writer, w.base, w.size, 4, 4, 1);
+        if (round % 64 == 0) {
+            memset(w.base + 256, 0, w.size - 256);
+            rbi_directory_writer_init(&w.writer, w.base, w.size, 4, 4, 1);
+            assert_int_equal(publish(&w, 1, 1, 3), RBI_PUBLISH_OK);
+            assert_int_equal(publish(&w, 2, 1, 0), RBI_PUBLISH_OK);
+        }
+        seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        const uint64_t words = (w.size - 256) / 8;
+        const uint64_t at = 256 + (seed >> 20) % (round % 2 == 0 ? words : 160) * 8;
+        const uint64_t junk = (seed >> 7) % 5 == 0 ? UINT64_MAX : (seed >> 33) % (w.size + 64);
+        memcpy(w.base + at, &junk, 8);
+        for (uint64_t id = 0; id < 4; id++) {
+            const int r = rbi_directory_read(&w.view, id, &head, instances, 8);
+            assert_in_range(r, RBI_DIRECTORY_OK, RBI_DIRECTORY_ROOM);
+        }
+    }
+    world_deinit(&w);
+}
+
+/* ---- threads ----------------------------------------------------------------------------- */
+
+#define RACE_CLUSTERS 3U
+#define RACE_EPOCHS   60000U
+
+static struct world race;
+static rbi_au64 race_over;
+
+static uint32_t race_count(uint64_t epoch)
+{
+    return (uint32_t)(epoch * 5 % 19);
+}
+
+static void *race_reader(void *arg)
+{
+    struct rbi_directory_instance instances[32];
+    struct rbi_directory_cluster head;
+    uint64_t last[RACE_CLUSTERS + 1] = {0};
+    uint64_t *good = arg;
+    while (rbi_load_acq(&race_over) == 0) {
+        for (uint64_t id = 1; id <= RACE_CLUSTERS; id++) {
+            const uint64_t floor = rbi_directory_epoch(&race.view, id);
+            const int r = rbi_directory_read(&race.view, id, &head, instances, 32);
+            if (r == RBI_DIRECTORY_BUSY || r == RBI_DIRECTORY_ABSENT) {
+                continue;
+            }
+            bool torn = r != RBI_DIRECTORY_OK || head.cluster != id || head.epoch < last[id] ||
+                        head.instance_count != race_count(head.epoch) ||
+                        (floor != 0 && head.epoch < floor);
+            for (uint32_t i = 0; !torn && i < head.instance_count; i++) {
+                const struct rbi_directory_instance one =
+                    some_instance((uint32_t)head.epoch * 1000 + i);
+                torn = !same_instance(&instances[i], &one);
+            }
+            if (torn) {
+                (void)fprintf(stderr, "torn snapshot of cluster %u at epoch %u\n", (unsigned)id,
+                              (unsigned)head.epoch);
+                exit(1);
+            }
+            last[id] = head.epoch;
+            (*good)++;
+        }
+    }
+    return NULL;
+}
+
+static void test_readers_never_see_a_torn_snapshot(void **state)
+{
+    (void)state;
+    pthread_t readers[2];
+    uint64_t good[2] = {0};
+    world_init(&race, 1, 8, 48 << 10); /* few blocks: each is used again soon */
+    rbi_store_rel(&race_over, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(pthread_create(&readers[i], NULL, race_reader, &good[i]), 0);
+    }
+    for (uint64_t epoch = 1; epoch <= RACE_EPOCHS; epoch++) {
+        const uint64_t id = 1 + epoch % RACE_CLUSTERS;
+        if (epoch % 97 == 0) {
+            rbi_directory_withdraw(&race.writer, id);
+            assert_int_equal(publish(&race, 50, epoch, 1), RBI_PUBLISH_OK);
+            rbi_directory_withdraw(&race.writer, 50);
+        } else {
+            assert_int_equal(publish(&race, id, epoch, race_count(epoch)), RBI_PUBLISH_OK);
+        }
+    }
+    rbi_store_rel(&race_over, 1);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(pthread_join(readers[i], NULL), 0);
+    }
+    assert_true(good[0] + good[1] > 0);
+    world_deinit(&race);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_publish_and_read),
+        cmocka_unit_test(test_read_room),
+        cmocka_unit_test(test_longest_texts),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_full_table_and_heap),
+        cmocka_unit_test(test_replacing_for_ever_needs_no_more_room),
+        cmocka_unit_test(test_withdraw_random),
+        cmocka_unit_test(test_many_clusters),
+        cmocka_unit_test(test_view_refuses),
+        cmocka_unit_test(test_read_over_broken_memory),
+        cmocka_unit_test(test_readers_never_see_a_torn_snapshot),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

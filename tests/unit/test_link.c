@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The link's state machine: every (state, input) pair, then time. Scenarios 39 (stopped
+ * longer than its bound), 43 (whole machine sleeps), 44 (extreme intervals).
+ */
+#include "bus/link.h"
+#include "support/test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MS    UINT64_C(1000000)
+#define START (UINT64_C(5000) * MS)
+
+static const struct rbi_link_terms terms_a = {1000, 3, 3500};
+static const struct rbi_link_terms terms_b = {500, 2, 1250};
+
+static struct rbi_link_actions act; /* of the last step */
+
+static void step(struct rbi_link_fsm *link, struct rbi_link_input input, uint64_t now_ns)
+{
+    memset(&act, 0x5a, sizeof act);
+    rbi_link_step(link, &input, now_ns, &act);
+}
+
+static void feed(struct rbi_link_fsm *link, enum rbi_link_input_type type, uint64_t now_ns)
+{
+    step(link, (struct rbi_link_input){.type = type, .id = 42, .terms = terms_a}, now_ns);
+}
+
+static void feed_reason(struct rbi_link_fsm *link,
+                        enum rbi_link_input_type type,
+                        enum rbi_reason reason,
+                        uint64_t now_ns)
+{
+    step(link, (struct rbi_link_input){.type = type, .reason = reason, .id = 42, .terms = terms_a},
+         now_ns);
+}
+
+/* ---- table ------------------------------------------------------------------------------- */
+
+/* State as two letters, mine and theirs: Idle, Wait, Up, Lapsed; XX closed. */
+static const char *const states[] = {"II", "WI", "UI", "IU", "WU", "UU", "UL", "XX"};
+
+static void make_state(struct rbi_link_fsm *link, const char *name)
+{
+    rbi_link_init(link, START);
+    if (name[1] == 'U' || name[1] == 'L') {
+        feed(link, RBI_LINK_READY, START);
+    }
+    if (name[0] == 'W' || name[0] == 'U') {
+        feed(link, RBI_LINK_OPEN, START);
+    }
+    if (name[0] == 'U') {
+        feed(link, RBI_LINK_READY_ACK, START);
+    }
+    if (name[1] == 'L') {
+        for (unsigned s = 1; s <= 4; s++) { /* it answers, and sends no PING of its own */
+            feed(link, RBI_LINK_TICK, START + s * 1000 * MS);
+            feed(link, RBI_LINK_PONG, START + s * 1000 * MS);
+        }
+    }
+    if (name[0] == 'X') {
+        feed(link, RBI_LINK_DISCONNECT, START);
+    }
+}
+
+static const char *state_name(const struct rbi_link_fsm *link)
+{
+    static char name[3];
+    if (link->closed) {
+        assert_int_equal(link->mine, RBI_USE_IDLE);
+        assert_int_equal(link->theirs, RBI_USE_IDLE);
+        return "XX";
+    }
+    name[0] = "IWU"[link->mine];
+    name[1] = "IWU"[link->theirs];
+    if (link->mine == RBI_USE_UP && link->theirs == RBI_USE_IDLE &&
+        link->their_terms.dead_after_ms != 0) {
+        name[1] = 'L';
+    }
+    return name;
+}
+
+/** Actions as letters, in the order of their bits. */
+static const char *action_letters(void)
+{
+    static char letters[16];
+    unsigned n = 0;
+    assert_int_equal(act.todo & ~0x3ffU, 0);
+    for (unsigned bit = 0; bit < 10; bit++) {
+        if (act.todo & 1U << bit) {
+            letters[n++] = "RAPODudfcm"[bit];
+        }
+    }
+    letters[n] = 0;
+    return letters;
+}
+
+enum event {
+    EV_OPEN,
+    EV_OPEN_CHANGED,
+    EV_READY,
+    EV_READY_REFUSED,
+    EV_ACK,
+    EV_ACK_REFUSED,
+    EV_PING,
+    EV_PONG,
+    EV_DATA,
+    EV_DISCONNECT,
+    EV_PEER_DEAD,
+    EV_CLOSE,
+    EV_CLOSE_UNTARGETED,
+    EV_TICK,
+    EV_COUNT
+};
+
+static const struct rbi_link_input events[EV_COUNT] = {
+    [EV_OPEN] = {.type = RBI_LINK_OPEN, .terms = {1000, 3, 3500}},
+    [EV_OPEN_CHANGED] = {.type = RBI_LINK_OPEN, .terms = {500, 2, 1250}},
+    [EV_READY] = {.type = RBI_LINK_READY, .terms = {500, 2, 1250}},
+    [EV_READY_REFUSED] = {.type = RBI_LINK_READY,
+                          .reason = RBI_REASON_DENIED,
+                          .terms = {500, 2, 1250}},
+    [EV_ACK] = {.type = RBI_LINK_READY_ACK},
+    [EV_ACK_REFUSED] = {.type = RBI_LINK_READY_ACK, .reason = RBI_REASON_NO_RESOURCES},
+    [EV_PING] = {.type = RBI_LINK_PING, .id = 42},
+    [EV_PONG] = {.type = RBI_LINK_PONG, .id = 42},
+    [EV_DATA] = {.type = RBI_LINK_DATA},
+    [EV_DISCONNECT] = {.type = RBI_LINK_DISCONNECT, .reason = RBI_REASON_REPLACED},
+    [EV_PEER_DEAD] = {.type = RBI_LINK_PEER_DEAD, .reason = RBI_REASON_CRASHED},
+    [EV_CLOSE] = {.type = RBI_LINK_CLOSE, .reason = RBI_REASON_BAD_PEER},
+    [EV_CLOSE_UNTARGETED] = {.type = RBI_LINK_CLOSE, .reason = RBI_REASON_UNTARGETED},
+    [EV_TICK] = {.type = RBI_LINK_TICK},
+};
+
+/* New state and actions: READY, ACK, PING, pOng, DISCONNECT, report up, down, failed, close, miss. */
+/* clang-format off */
+static const char *const table[EV_COUNT][RBI_ARRAY_SIZE(states)] = {
+    /* from:                 II         WI         UI         IU          WU          UU         UL         XX */
+    [EV_OPEN]             = {"WI R",    "WI ",     "UI ",     "WU R",     "WU ",      "UU ",     "UL ",     "XX "},
+    [EV_OPEN_CHANGED]     = {"WI R",    "WI R",    "UI R",    "WU R",     "WU R",     "UU R",    "UL R",    "XX "},
+    [EV_READY]            = {"IU Au",   "WU Au",   "UU A",    "IU A",     "WU A",     "UU A",    "UU A",    "XX "},
+    [EV_READY_REFUSED]    = {"XX Afc",  "WI A",    "UI A",    "XX ADdc",  "XX ADdc",  "UI A",    "UI A",    "XX "},
+    [EV_ACK]              = {"II ",     "UI u",    "UI ",     "IU ",      "UU ",      "UU ",     "UL ",     "XX "},
+    [EV_ACK_REFUSED]      = {"II ",     "XX Dfc",  "XX Ddc",  "IU ",      "IU ",      "IU ",     "XX Ddc",  "XX "},
+    [EV_PING]             = {"II ",     "WI ",     "UI ",     "IU O",     "WU O",     "UU O",    "UU O",    "XX "},
+    [EV_PONG]             = {"II ",     "WI ",     "UI ",     "IU ",      "WU ",      "UU ",     "UL ",     "XX "},
+    [EV_DATA]             = {"II ",     "WI ",     "UI ",     "IU ",      "WU ",      "UU ",     "UL ",     "XX "},
+    [EV_DISCONNECT]       = {"XX fc",   "XX fc",   "XX dc",   "XX dc",    "XX dc",    "XX dc",   "XX dc",   "XX "},
+    [EV_PEER_DEAD]        = {"XX fc",   "XX fc",   "XX dc",   "XX dc",    "XX dc",    "XX dc",   "XX dc",   "XX "},
+    [EV_CLOSE]            = {"XX Dfc",  "XX Dfc",  "XX Ddc",  "XX Ddc",   "XX Ddc",   "XX Ddc",  "XX Ddc",  "XX "},
+    [EV_CLOSE_UNTARGETED] = {"XX Dfc",  "XX Dfc",  "XX Ddc",  "IU ",      "IU ",      "IU ",     "XX Ddc",  "XX "},
+    [EV_TICK]             = {"II ",     "WI ",     "UI ",     "IU ",      "WU ",      "UU ",     "UL ",     "XX "},
+};
+/* clang-format on */
+
+static void test_step_every_pair(void **state)
+{
+    (void)state;
+    for (unsigned e = 0; e < EV_COUNT; e++) {
+        for (unsigned s = 0; s < RBI_ARRAY_SIZE(states); s++) {
+            struct rbi_link_fsm link;
+            char got[32];
+            make_state(&link, states[s]);
+            assert_string_equal(state_name(&link), states[s]);
+            const uint64_t now_ns = states[s][1] == 'L' ? START + 4000 * MS : START;
+            step(&link, events[e], now_ns);
+            (void)snprintf(got, sizeof got, "%s %s", state_name(&link), action_letters());
+            if (strcmp(got, table[e][s]) != 0) {
+                print_error("state %s, event %u\n", states[s], e);
+            }
+            assert_string_equal(got, table[e][s]);
+            if (act.todo & RBI_LINK_DO_SEND_PONG) {
+                assert_true(act.id == 42);
+            }
+        }
+    }
+}
+
+static void test_step_reasons(void **state)
+{
+    (void)state;
+    struct rbi_link_fsm link;
+    make_state(&link, "UU");
+    feed_reason(&link, RBI_LINK_DISCONNECT, (enum rbi_reason)77, START);
+    assert_int_equal(link.reason, RBI_REASON_LEFT);
+    make_state(&link, "UU");
+    feed_reason(&link, RBI_LINK_DISCONNECT, RBI_REASON_NONE, START);
+    assert_int_equal(link.reason, RBI_REASON_LEFT);
+    make_state(&link, "UU");
+    feed_reason(&link, RBI_LINK_DISCONNECT, RBI_REASON_GIVEN_UP, START);
+    assert_int_equal(link.reason, RBI_REASON_GIVEN_UP);
+    make_state(&link, "UU");
+    feed_reason(&link, RBI_LINK_PEER_DEAD, RBI_REASON_NONE, START);
+    assert_int_equal(link.reason, RBI_REASON_CRASHED);
+    make_state(&link, "UU");
+    feed_reason(&link, RBI_LINK_CLOSE, RBI_REASON_NONE, START);
+    assert_int_equal(link.reason, RBI_REASON_LEFT);
+    assert_int_equal(act.reason, RBI_REASON_LEFT);
+    make_state(&link, "UU");
+    feed_reason(&link, RBI_LINK_CLOSE, RBI_REASON_BAD_PEER, START);
+    assert_int_equal(link.reason, RBI_REASON_BAD_PEER);
+    assert_int_equal(act.reason, RBI_REASON_BAD_PEER);
+    make_state(&link, "WI");
+    feed_reason(&link, RBI_LINK_READY_ACK, RBI_REASON_DENIED, START);
+    assert_int_equal(link.reason, RBI_REASON_DENIED);
+    make_state(&link, "II");
+    feed_reason(&link, RBI_LINK_READY, RBI_REASON_DENIED, START);
+    assert_int_equal(act.reason, RBI_REASON_DENIED);
+    assert_int_equal(link.reason, RBI_REASON_DENIED);
+}
+
+static void test_ready_again_updates_terms(void **state)
+{
+    (void)state;
+    struct rbi_link_fsm link;
+    make_state(&link, "IU");
+    assert_int_equal(link.their_terms.dead_after_ms, 3500);
+    step(&link, (struct rbi_link_input){.type = RBI_LINK_READY, .terms = terms_b}, START + MS);
+    assert_int_equal(act.todo, RBI_LINK_DO_SEND_ACK);
+    assert_int_equal(link.their_terms.dead_after_ms, 1250);
+    /* A refused one is forgotten: a PING after it has nobody behind it. */
+    make_state(&link, "UU");
+    feed_reason(&link, RBI_LINK_READY, RBI_REASON_DENIED, START);
+    feed(&link, RBI_LINK_PING, START);
+    assert_int_equal(act.todo, 0);
+    assert_int_equal(link.theirs, RBI_USE_IDLE);
+}
+
+static void test_terms(void **state)
+{
+    (void)state;
+    static const struct {
+        struct rbi_link_terms terms;
+        int result;
+    } rows[] = {
+        {{1000, 3, 3500}, 0},
+        {{10, 1, 20}, 0},
+        {{60000, 100, UINT32_MAX}, 0},
+        {{0, 3, 3500}, 1},
+        {{9, 3, 3500}, 1},
+        {{60001, 3, UINT32_MAX}, 1},
+        {{UINT32_MAX, 3, UINT32_MAX}, 1},
+        {{0x80000000U, 3, UINT32_MAX}, 1},
+        {{1000, 0, 3500}, 1},
+        {{1000, 101, 3500}, 1},
+        {{1000, 3, 1999}, 1},
+        {{1000, 3, 2000}, 0},
+        {{1000, 3, 0}, 1},
+    };
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(rows); i++) {
+        assert_int_equal(rbi_link_terms_check(&rows[i].terms), rows[i].result);
+    }
+    assert_int_equal(rbi_link_dead_after_ms(1000, 3), 3500);
+    assert_int_equal(rbi_link_dead_after_ms(1000, 1), 2000);
+    assert_int_equal(rbi_link_dead_after_ms(10, 100), 1005);
+    assert_int_equal(rbi_link_dead_after_ms(UINT32_MAX, UINT32_MAX), UINT32_MAX);
+}
+
+/* ---- time -------------------------------------------------------------------------------- */
+
+static void tick_expect(struct rbi_link_fsm *link, uint64_t ms, const char *expected)
+{
+    feed(link, RBI_LINK_TICK, START + ms * MS);
+    if (strcmp(action_letters(), expected) != 0) {
+        print_error("at %u ms\n", (unsigned)ms);
+    }
+    assert_string_equal(action_letters(), expected);
+}
+
+static void test_mine_misses(void **state)
+{
+    (void)state;
+    struct rbi_link_fsm link;
+    make_state(&link, "UI");
+    assert_true(rbi_link_deadline_ns(&link) == START + 1000 * MS);
+    tick_expect(&link, 999, "");
+    tick_expect(&link, 1000, "P");
+    assert_true(act.id == 1);
+    tick_expect(&link, 1500, "");
+    tick_expect(&link, 2000, "Pm");
+    assert_true(act.id == 2);
+    tick_expect(&link, 3000, "Pm");
+    tick_expect(&link, 4000, "Ddcm");
+    assert_int_equal(link.reason, RBI_REASON_SILENT);
+    assert_int_equal(act.reason, RBI_REASON_GIVEN_UP); /* the peer may only have slept */
+    assert_true(rbi_link_deadline_ns(&link) == UINT64_MAX);
+    tick_expect(&link, 9000, "");
+}
+
+static void test_mine_any_record_counts_as_pong(void **state)
+{
+    (void)state;
+    static const enum rbi_link_input_type life[] = {RBI_LINK_PONG, RBI_LINK_DATA, RBI_LINK_PING,
+                                                    RBI_LINK_READY_ACK};
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(life); i++) {
+        struct rbi_link_fsm link;
+        make_state(&link, "UI");
+        tick_expect(&link, 1000, "P");
+        tick_expect(&link, 2000, "Pm");
+        tick_expect(&link, 3000, "Pm");
+        feed(&link, life[i], START + 3999 * MS);
+        tick_expect(&link, 4000, "P"); /* and the count starts anew */
+        tick_expect(&link, 5000, "Pm");
+        tick_expect(&link, 6000, "Pm");
+        tick_expect(&link, 7000, "Ddcm");
+    }
+}
+
+static void test_mine_data_before_the_ping_is_no_pong(void **state)
+{
+    (void)state;
+    struct rbi_link_fsm link;
+    make_state(&link, "UI");
+    feed(&link, RBI_LINK_DATA, START + 999 * MS);
+    tick_expect(&link, 1000, "P");
+    tick_expect(&link, 2000, "Pm");
+}
+
+static void test_mine_suspects_itself(void **state)
+{
+    (void)state;
+    struct rbi_link_fsm link;
+    make_state(&link, "UI");
+    tick_expect(&link, 1000, "P");
+    tick_expect(&link, 2000, "Pm");
+    tick_expect(&link, 3000, "Pm");
+    /* Due at 4000. More than 2 intervals late: no judgement, a new count. */
+    tick_expect(&link, 6001, "P");
+    tick_expect(&link, 7001, "Pm");
+    tick_expect(&link, 8001, "Pm");
+    tick_expect(&link, 9001, "Ddcm");
+
+    make_state(&link, "UI");
+    tick_expect(&link, 1000, "P");
+    tick_expect(&link, 2000, "Pm");
+    tick_expect(&link, 3000, "Pm");
+    tick_expect(&link, 6000, "Ddcm"); /* 2 intervals late: still trusted */
+
+    /* The judge was stopped for 10 s, once with a count and once without. */
+    make_state(&link, "UI");
+    tick_expect(&link, 11500, "P");
+    make_state(&link, "UI");
+    tick_expect(&link, 1000, "P");
+    tick_expect(&link, 11500, "P");
+    feed(&link, RBI_LINK_PONG, START + 11501 * MS);
+    tick_expect(&link, 12500, "P");
+}
+
+static void test_theirs_silence(void **state)
+{
+    (void)state;
+    struct rbi_link_fsm link;
+    make_state(&link, "IU");
+    for (unsigned ms = 1000; ms <= 5000; ms += 1000) { /* any record is life */
+        feed(&link, RBI_LINK_DATA, START + ms * MS);
+        tick_expect(&link, ms, "");
+    }
+    tick_expect(&link, 6000, "");
+    tick_expect(&link, 7000, "");
+    tick_expect(&link, 8000, "");
+    assert_true(rbi_link_deadline_ns(&link) == START + 8500 * MS);
+    tick_expect(&link, 8499, "");
+    tick_expect(&link, 8500, "Ddc");
+    assert_int_equal(link.reason, RBI_REASON_SILENT);
+    assert_int_equal(act.reason, RBI_REASON_GIVEN_UP);
+}
+
+static void test_theirs_suspects_itself(void **state)
+{
+    (void)state;
+    struct rbi_link_fsm link;
+    make_state(&link, "IU");
+    tick_expect(&link, 1000, "");
+    tick_expect(&link, 4001, ""); /* due at 2000 */
+    tick_expect(&link, 5001, "");
+    tick_expect(&link, 6001, "");
+    tick_expect(&link, 7001, "");
+    tick_expect(&link, 7501, "Ddc"); /* 3.5 s after the count began anew */
+
+    make_state(&link, "IU");
+    tick_expect(&link, 1000, "");
+    tick_expect(&link, 4000, "Ddc"); /* exactly 2 late, and 4 s of silence */
+}
+
+static void test_theirs_waiting_for_ack_is_judged_too(void **state)
+{
+    (void)state;
+    struct rbi_link_fsm link;
+    make_state(&link, "WU");
+    tick_expect(&link, 1000, "");
+    tick_expect(&link, 2000, "");
+    tick_expect(&link, 3000, "");
+    tick_expect(&link, 3500, "Ddc");
+    assert_int_equal(link.reason, RBI_REASON_SILENT);
+}
+
+static void test_wait_ack_deadline(void **state)
+{
+    (void)state;
+    struct rbi_link_fsm link;
+    make_state(&link, "WI");
+    tick_expect(&link, 1000, "");
+    tick_expect(&link, 2000, "");
+    tick_expect(&link, 3000, "");
+    tick_expect(&link, 3499, "");
+    tick_expect(&link, 3500, "Dfc");
+    assert_int_equal(link.reason, RBI_REASON_SILENT);
+
+    /* At least 2 s, however small dead_after is; records of the peer do not extend it. */
+    const struct rbi_link_terms quick = {10, 1, 20};
+    rbi_link_init(&link, START);
+    step(&link, (struct rbi_link_input){.type = RBI_LINK_OPEN, .terms = quick}, START);
+    for (unsigned ms = 10; ms < 2000; ms += 10) {
+        feed(&link, RBI_LINK_DATA, START + ms * MS);
+        tick_expect(&link, ms, "");
+    }
+    tick_expect(&link, 2000, "Dfc");
+
+    /* Asleep over the deadline: the peer gets its time again. */
+    make_state(&link, "WI");
+    tick_expect(&link, 10000, "");
+    feed(&link, RBI_LINK_READY_ACK, START + 10001 * MS);
+    assert_string_equal(action_letters(), "u");
+    make_state(&link, "WI");
+    tick_expect(&link, 10000, "");
+    for (unsigned ms = 11000; ms < 13500; ms += 500) {
+        tick_expect(&link, ms, "");
+    }
+    tick_expect(&link, 13500, "Dfc");
+}
+
+static void test_unused_link_ends(void **state)
+{
+    (void)state;
+    struct rbi_link_fsm link;
+    make_state(&link, "II");
+    for (unsigned ms = 2000; ms < 10000; ms += 2000) {
+        tick_expect(&link, ms, "");
+    }
+    tick_expect(&link, 10000, "Dfc");
+    assert_int_equal(link.reason, RBI_REASON_SILENT);
+}
+
+static void test_lapse_and_return(void **state)
+{
+    (void)state;
+    struct rbi_link_fsm link;
+    make_state(&link, "UL");
+    assert_true(rbi_link_usable(&link));
+    feed(&link, RBI_LINK_PING, START + 4500 * MS);
+    assert_string_equal(state_name(&link), "UU");
+    /* Now my use ends, theirs goes on: no PING is sent, theirs are answered. */
+    feed_reason(&link, RBI_LINK_CLOSE, RBI_REASON_UNTARGETED, START + 4600 * MS);
+    assert_string_equal(state_name(&link), "IU");
+    assert_true(rbi_link_usable(&link));
+    for (unsigned ms = 5000; ms < 20000; ms += 1000) {
+        tick_expect(&link, ms, "");
+        feed(&link, RBI_LINK_PING, START + ms * MS);
+        assert_string_equal(action_letters(), "O");
+    }
+    feed(&link, RBI_LINK_OPEN, START + 20000 * MS);
+    assert_string_equal(action_letters(), "R");
+    feed(&link, RBI_LINK_READY_ACK, START + 20000 * MS);
+    assert_string_equal(state_name(&link), "UU");
+    assert_int_equal(act.todo, 0); /* usable all the time: reported once */
+}
+
+static void test_simultaneous_open(void **state)
+{
+    (void)state;
+    struct rbi_link_fsm a;
+    struct rbi_link_fsm b;
+    rbi_link_init(&a, START);
+    rbi_link_init(&b, START);
+    feed(&a, RBI_LINK_OPEN, START);
+    feed(&b, RBI_LINK_OPEN, START);
+    feed(&a, RBI_LINK_READY, START);
+    assert_string_equal(action_letters(), "Au");
+    feed(&b, RBI_LINK_READY, START);
+    assert_string_equal(action_letters(), "Au");
+    feed(&a, RBI_LINK_READY_ACK, START);
+    assert_string_equal(action_letters(), "");
+    feed(&b, RBI_LINK_READY_ACK, START);
+    assert_string_equal(state_name(&a), "UU");
+    assert_string_equal(state_name(&b), "UU");
+}
+
+static void test_step_random_walks(void **state)
+{
+    (void)state;
+    uint64_t seed = 12345;
+    for (unsigned walk = 0; walk < 3000; walk++) {
+        struct rbi_link_fsm link;
+        uint64_t now_ns = START;
+        bool up = false;
+        rbi_link_init(&link, now_ns);
+        for (unsigned i = 0; i < 60; i++) {
+            seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            const unsigned event = (unsigned)(seed >> 33) % EV_COUNT;
+            const bool was_closed = link.closed;
+            now_ns += (seed >> 40) % 3000 * MS;
+            step(&link, events[event], now_ns);
+            if (was_closed) {
+                assert_int_equal(act.todo, 0);
+                continue;
+            }
+            assert_true(link.closed == ((act.todo & RBI_LINK_DO_CLOSE) != 0));
+            if (act.todo & RBI_LINK_DO_REPORT_UP) {
+                assert_false(up);
+                up = true;
+            }
+            assert_true(((act.todo & RBI_LINK_DO_REPORT_DOWN) != 0) == (link.closed && up));
+            assert_true(((act.todo & RBI_LINK_DO_REPORT_FAILED) != 0) == (link.closed && !up));
+            assert_true(link.closed || rbi_link_usable(&link) == up);
+            /* A tick at its time always moves the deadline: no caller can spin on it. */
+            struct rbi_link_fsm copy = link;
+            const uint64_t due = rbi_link_deadline_ns(&copy);
+            const uint64_t at = due > now_ns ? due : now_ns;
+            if (due != UINT64_MAX) {
+                feed(&copy, RBI_LINK_TICK, at);
+                assert_true(rbi_link_deadline_ns(&copy) > at);
+            } else {
+                assert_true(link.closed);
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_step_every_pair),
+        cmocka_unit_test(test_step_reasons),
+        cmocka_unit_test(test_ready_again_updates_terms),
+        cmocka_unit_test(test_terms),
+        cmocka_unit_test(test_mine_misses),
+        cmocka_unit_test(test_mine_any_record_counts_as_pong),
+        cmocka_unit_test(test_mine_data_before_the_ping_is_no_pong),
+        cmocka_unit_test(test_mine_suspects_itself),
+        cmocka_unit_test(test_theirs_silence),
+        cmocka_unit_test(test_theirs_suspects_itself),
+        cmocka_unit_test(test_theirs_waiting_for_ack_is_judged_too),
+        cmocka_unit_test(test_wait_ack_deadline),
+        cmocka_unit_test(test_unused_link_ends),
+        cmocka_unit_test(test_lapse_and_return),
+        cmocka_unit_test(test_simultaneous_open),
+        cmocka_unit_test(test_step_random_walks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
