@@ -207,7 +207,7 @@ static void test_limit_is_named(void **state)
     add_many(" ", 1);
     assert_int_equal(rbi_config_parse(text, used, &config, &errors), 1);
     assert_int_equal(errors.items[0].line, 0);
-    assert_non_null(strstr(errors.items[0].text, "at most 1048576 bytes, found 1048577"));
+    assert_non_null(strstr(errors.items[0].text, "at most 1048576 bytes, found more"));
     used = 0;
 }
 
