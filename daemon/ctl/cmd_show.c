@@ -155,7 +155,7 @@ static int show(const struct rbi_ctl_args *args, struct rbi_ctl_control *control
         r = rbi_ctl_fail(args, RBI_CTL_NOT_FOUND, "nothing at or below %s", args->operands[0]);
     }
     if (r == RBI_CTL_OK) {
-        r = rbi_ctl_rows_links(&rows, control);
+        r = rbi_ctl_rows_links(&rows, control, args->operands[0]);
     }
     for (size_t i = 0; r == RBI_CTL_OK && i < rows.endpoint_count; i++) {
         if (args->json) {

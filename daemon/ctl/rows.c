@@ -103,9 +103,11 @@ int rbi_ctl_rows_endpoints(struct rbi_ctl_rows *rows,
     return r;
 }
 
-int rbi_ctl_rows_links(struct rbi_ctl_rows *rows, struct rbi_ctl_control *control)
+int rbi_ctl_rows_links(struct rbi_ctl_rows *rows,
+                       struct rbi_ctl_control *control,
+                       const char *prefix)
 {
-    return rbi_ctl_control_query(control, RBI_QUERY_LINKS, "/", on_link, rows);
+    return rbi_ctl_control_query(control, RBI_QUERY_LINKS, prefix, on_link, rows);
 }
 
 void rbi_ctl_rows_deinit(struct rbi_ctl_rows *rows)

@@ -37,8 +37,9 @@ struct rbi_ctl_rows {
 RBI_MUST_CHECK int rbi_ctl_rows_endpoints(struct rbi_ctl_rows *rows,
                                           struct rbi_ctl_control *control,
                                           const char *prefix);
-/** Reads all links. Complains itself. @return exit code */
-RBI_MUST_CHECK int rbi_ctl_rows_links(struct rbi_ctl_rows *rows, struct rbi_ctl_control *control);
+/** Reads the links of which an end lies at or below @p prefix. Complains itself. @return exit code */
+RBI_MUST_CHECK int
+rbi_ctl_rows_links(struct rbi_ctl_rows *rows, struct rbi_ctl_control *control, const char *prefix);
 void rbi_ctl_rows_deinit(struct rbi_ctl_rows *rows);
 
 /** True for the made-up path of an endpoint that was opened without one. */
