@@ -156,11 +156,8 @@ carry_out(struct ringbus *bus, struct rbi_end *end, const struct rbi_link_action
         end->reported_up = true;
         report(bus, end, RINGBUS_EVENT_READY, 0);
     }
-    if (todo & RBI_LINK_DO_REPORT_FAILED) {
-        rbi_target_introduce_failed(bus, &end->peer,
-                                    end->fsm.reason == RBI_REASON_REFUSED ? RINGBUS_E_DENIED
-                                                                          : RINGBUS_E_TIMEOUT,
-                                    "the peer did not accept the link", false);
+    if ((todo & RBI_LINK_DO_REPORT_FAILED) && end->wanted) {
+        report_failed(bus, end);
     }
     /* REPORT_DOWN waits for the reaper: messages that came before it are delivered first. */
     if (todo & (RBI_LINK_DO_CLOSE | RBI_LINK_DO_REPORT_DOWN)) {

@@ -7,6 +7,7 @@
  * in the directory when a control message waits, and the clock is read once in so many
  * polls.
  */
+#include "bus/record_inline.h"
 #include "libclient/internal.h"
 
 #include <errno.h>
@@ -134,7 +135,7 @@ static bool is_message(unsigned kind)
 static int take_record(struct ringbus *bus, struct rbi_end *end, const struct rbi_lane_record *raw)
 {
     struct rbi_record record;
-    int r = rbi_record_parse(raw->meta, raw->body, raw->size, &record);
+    int r = rbi_record_parse_inline(raw->meta, raw->body, raw->size, &record);
     if (RBI_UNLIKELY(r != 0)) {
         return r;
     }
@@ -252,8 +253,10 @@ static void tick_ends(struct ringbus *bus)
             end->heard = false;
             rbi_end_step(bus, end, &data);
         }
-        const struct rbi_link_input tick = {.type = RBI_LINK_TICK};
-        rbi_end_step(bus, end, &tick);
+        if (rbi_link_deadline_ns(&end->fsm) <= bus->now_ns) {
+            const struct rbi_link_input tick = {.type = RBI_LINK_TICK};
+            rbi_end_step(bus, end, &tick);
+        }
         if (end->pending != 0) {
             rbi_end_flush_pending(bus, end);
         }
