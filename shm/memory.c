@@ -25,9 +25,14 @@ struct hierarchy {
     char member[PATH_MAX]; /* the process's group, from the hierarchy's root */
 };
 
-/** Reads a small file whole, as text; false when it cannot be read. */
-static bool read_text(const char *path, char *text, size_t size)
+/** Reads DIR/NAME whole, as text; false when it cannot be read. */
+static bool read_text(const char *dir, const char *name, char *text, size_t size)
 {
+    char path[PATH_MAX];
+    const int len = snprintf(path, sizeof path, "%s/%s", dir, name);
+    if (len < 0 || (size_t)len >= sizeof path) {
+        return false;
+    }
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return false;
@@ -62,10 +67,8 @@ static uint64_t field_u64(const char *text, const char *key, uint64_t fallback)
 /** A file with one number; "max" and whatever cannot be read is @p fallback. */
 static uint64_t file_u64(const char *dir, const char *name, uint64_t fallback)
 {
-    char path[PATH_MAX + 64];
     char text[64];
-    (void)snprintf(path, sizeof path, "%s/%s", dir, name);
-    if (!read_text(path, text, sizeof text) || text[0] < '0' || text[0] > '9') {
+    if (!read_text(dir, name, text, sizeof text) || text[0] < '0' || text[0] > '9') {
         return fallback;
     }
     return strtoull(text, NULL, 10);
@@ -80,11 +83,9 @@ static uint64_t group_left(const char *dir, bool unified)
         return UINT64_MAX; /* version 1 writes "no limit" as a huge number */
     }
     const uint64_t used = file_u64(dir, unified ? "memory.current" : "memory.usage_in_bytes", 0);
-    char path[PATH_MAX + 64];
     char text[8192];
     uint64_t cache = 0;
-    (void)snprintf(path, sizeof path, "%s/memory.stat", dir);
-    if (read_text(path, text, sizeof text)) {
+    if (read_text(dir, "memory.stat", text, sizeof text)) {
         cache = field_u64(text, unified ? "inactive_file " : "total_inactive_file ", 0);
     }
     const uint64_t held = used > cache ? used - cache : 0;
@@ -179,17 +180,14 @@ static bool parse_mount(const char *line, struct hierarchy *h)
 
 static uint64_t groups_left(const char *root)
 {
-    char path[PATH_MAX + 64];
     char cgroup[8192];
     uint64_t left = UINT64_MAX;
-    (void)snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    if (!read_text(path, cgroup, sizeof cgroup)) {
+    if (!read_text(root, "proc/self/cgroup", cgroup, sizeof cgroup)) {
         return left;
     }
     char *mounts = malloc(TEXT_MAX);
     struct hierarchy *h = malloc(sizeof *h);
-    (void)snprintf(path, sizeof path, "%s/proc/self/mountinfo", root);
-    if (mounts != NULL && h != NULL && read_text(path, mounts, TEXT_MAX)) {
+    if (mounts != NULL && h != NULL && read_text(root, "proc/self/mountinfo", mounts, TEXT_MAX)) {
         char *rest = NULL;
         for (char *line = strtok_r(mounts, "\n", &rest); line != NULL;
              line = strtok_r(NULL, "\n", &rest)) {
@@ -206,11 +204,9 @@ static uint64_t groups_left(const char *root)
 
 uint64_t rbi_memory_available_below(const char *root)
 {
-    char path[PATH_MAX + 64];
     char text[8192];
     uint64_t left = UINT64_MAX;
-    (void)snprintf(path, sizeof path, "%s/proc/meminfo", root);
-    if (read_text(path, text, sizeof text)) {
+    if (read_text(root, "proc/meminfo", text, sizeof text)) {
         const uint64_t kib = field_u64(text, "MemAvailable:", UINT64_MAX >> 10);
         left = kib >= UINT64_MAX >> 10 ? UINT64_MAX : kib << 10;
     }
