@@ -477,8 +477,8 @@ int rbi_config_parse_with(const struct rbi_config_schema *schema,
     errors->count = 0;
     if (size > RBI_CONFIG_TEXT_MAX) {
         const struct rbi_config_place whole = {0, 0};
-        rbi_config_error_add(errors, whole, "expected at most %u bytes, found %zu",
-                             RBI_CONFIG_TEXT_MAX, size);
+        rbi_config_error_add(errors, whole, "expected at most %u bytes, found more",
+                             RBI_CONFIG_TEXT_MAX);
         return 1;
     }
     if (rbi_config_text_check(text, size, &skip, errors) != 0) {
