@@ -23,7 +23,7 @@ void bench_pin(int cpu)
 {
     cpu_set_t set;
     CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
+    CPU_SET((size_t)cpu, &set);
     if (sched_setaffinity(0, sizeof set, &set) != 0) {
         (void)fprintf(stderr, "bench: cannot pin to core %d; figures are worth less\n", cpu);
     }

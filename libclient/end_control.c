@@ -117,6 +117,20 @@ static void begin_leaving(struct ringbus *bus, struct rbi_end *end, enum rbi_rea
     rbi_cluster_end_changed(bus, end);
 }
 
+static void report_failed(struct ringbus *bus, struct rbi_end *end)
+{
+    int error = RINGBUS_E_PEER_GONE;
+    const char *text = "the peer ended before the link was READY";
+    if (end->fsm.reason == RBI_REASON_REFUSED) {
+        error = RINGBUS_E_DENIED;
+        text = "the peer refused the link";
+    } else if (end->fsm.reason == RBI_REASON_SILENT) {
+        error = RINGBUS_E_TIMEOUT;
+        text = "the peer did not answer READY in time";
+    }
+    rbi_target_introduce_failed(bus, &end->peer, error, text, false);
+}
+
 static void
 carry_out(struct ringbus *bus, struct rbi_end *end, const struct rbi_link_actions *actions)
 {
