@@ -326,6 +326,76 @@ static void test_view_refuses(void **state)
     world_deinit(&w);
 }
 
+/** A block of our own making at the very end of the mapping: @p words of it exist. */
+static rbi_au64 *fake_block(struct world *w, uint64_t words)
+{
+    const uint64_t ref = w->size - words * 8;
+    struct rbi_directory_entry *table =
+        (void *)(w->base + rbi_directory_table_offset(w->view.slot_count));
+    rbi_au64 *block = (void *)(w->base + ref);
+    struct rbi_directory_entry *entry = &table[rbi_directory_home(1, w->view.table_mask)];
+    for (uint64_t i = 0; i < words; i++) {
+        rbi_store_rlx(&block[i], 0);
+    }
+    rbi_store_rlx(&entry->cluster, 1);
+    rbi_store_rlx(&entry->ref, ref);
+    rbi_store_rlx(&block[RBI_BLOCK_SEQ], 2);
+    rbi_store_rlx(&block[RBI_BLOCK_WORDS], words);
+    rbi_store_rlx(&block[RBI_BLOCK_CLUSTER], 1);
+    rbi_store_rlx(&block[RBI_BLOCK_POLICY], UINT64_C(1) << 32);
+    return block;
+}
+
+static int read_fake(const struct world *w)
+{
+    static struct rbi_directory_instance instances[8];
+    struct rbi_directory_cluster head;
+    return rbi_directory_read(&w->view, 1, &head, instances, 8);
+}
+
+static void test_read_checks_each_word(void **state)
+{
+    (void)state;
+    /* Header, path of 2 words, instance of 4 words, 32 words for its texts. */
+    enum { PATH = RBI_BLOCK_HEADER, INSTANCE = PATH + 2, WORDS = INSTANCE + 4 + 32 };
+    static const struct {
+        unsigned word;
+        uint64_t good;
+        uint64_t bad[3];
+    } rows[] = {
+        {RBI_BLOCK_SEQ, 2, {1, 3, UINT64_MAX}},
+        {RBI_BLOCK_WORDS, WORDS, {RBI_BLOCK_HEADER - 1, WORDS - 1, WORDS + 1}},
+        {RBI_BLOCK_CLUSTER, 1, {0, 2, UINT64_MAX}},
+        {RBI_BLOCK_PATH, 16, {256, (WORDS - PATH) * 8 - 8, UINT64_MAX}},
+        {RBI_BLOCK_POLICY, UINT64_C(1) << 32, {UINT64_C(2) << 32, UINT64_MAX, UINT64_MAX}},
+        {INSTANCE + RBI_INSTANCE_LENGTHS, 0x3f3f3f3f, {0x40, 0x40000000, 0x4000}},
+    };
+    struct world w;
+    world_init(&w, 1, 1, 4096);
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(rows); i++) {
+        for (unsigned j = 0; j < 3; j++) {
+            rbi_au64 *block = fake_block(&w, WORDS);
+            rbi_store_rlx(&block[RBI_BLOCK_PATH], 16);
+            rbi_store_rlx(&block[INSTANCE + RBI_INSTANCE_LENGTHS], 0x3f3f3f3f);
+            assert_true(rbi_load_rlx(&block[rows[i].word]) == rows[i].good);
+            assert_int_equal(read_fake(&w), RBI_DIRECTORY_OK);
+            rbi_store_rlx(&block[rows[i].word], rows[i].bad[j]);
+            assert_int_equal(read_fake(&w), RBI_DIRECTORY_BUSY);
+        }
+    }
+    /* References outside of the segment, and with a header that does not fit. */
+    struct rbi_directory_entry *table =
+        (void *)(w.base + rbi_directory_table_offset(w.view.slot_count));
+    static const uint64_t before_end[] = {8, 56, 60, 0, 100};
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(before_end); i++) {
+        rbi_store_rlx(&table[rbi_directory_home(1, w.view.table_mask)].ref, w.size - before_end[i]);
+        assert_int_equal(read_fake(&w), RBI_DIRECTORY_BUSY);
+    }
+    rbi_store_rlx(&table[rbi_directory_home(1, w.view.table_mask)].ref, UINT64_MAX - 7);
+    assert_int_equal(read_fake(&w), RBI_DIRECTORY_BUSY);
+    world_deinit(&w);
+}
+
 static void test_read_over_broken_memory(void **state)
 {
     (void)state;
@@ -442,6 +512,7 @@ int main(void)
         cmocka_unit_test(test_withdraw_random),
         cmocka_unit_test(test_many_clusters),
         cmocka_unit_test(test_view_refuses),
+        cmocka_unit_test(test_read_checks_each_word),
         cmocka_unit_test(test_read_over_broken_memory),
         cmocka_unit_test(test_readers_never_see_a_torn_snapshot),
     };
