@@ -53,7 +53,6 @@ static int introduce(struct ringbus *bus, struct rbi_cluster *cluster, struct rb
         return rbi_fail_errno(bus, r, "the bell of a link");
     }
     end->bell = bells[0];
-    end->wanted = true;
     const struct rbi_wire_introduce body = {.cluster = peer.cluster,
                                             .instance = peer.instance,
                                             .incarnation = peer.incarnation,
