@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/endpoint.h"
+
+#include "daemon/daemon.h"
+#include "daemon/link.h"
+#include "daemon/registry.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+struct rbi_endpoint *rbi_endpoint_new(struct rbi_daemon *daemon, struct rbi_peer *peer)
+{
+    struct rbi_endpoint *endpoint = calloc(1, sizeof(*endpoint));
+    if (!endpoint) {
+        return NULL;
+    }
+    endpoint->daemon = daemon;
+    endpoint->peer = peer;
+    endpoint->page = (struct rbi_segment)RBI_SEGMENT_NULL;
+    endpoint->page_fd = -1;
+    endpoint->pool_fd = -1;
+    rbi_list_init(&endpoint->in_registry);
+    rbi_list_init(&endpoint->links_out);
+    rbi_list_init(&endpoint->links_in);
+    return endpoint;
+}
+
+struct rbi_endpoint *rbi_endpoint_free(struct rbi_endpoint *endpoint)
+{
+    if (!endpoint) {
+        return NULL;
+    }
+    const enum rbi_reason reason =
+        endpoint->state == RBI_ENDPOINT_CLOSED ? RBI_REASON_LEFT : RBI_REASON_CRASHED;
+    rbi_registry_hide(endpoint->daemon, endpoint, reason);
+    rbi_link_endpoint_gone(endpoint, reason);
+    rbi_registry_remove(endpoint->daemon, endpoint);
+    rbi_segment_deinit(&endpoint->page);
+    if (endpoint->page_fd >= 0) {
+        (void)close(endpoint->page_fd);
+    }
+    if (endpoint->pool_fd >= 0) {
+        (void)close(endpoint->pool_fd);
+    }
+    rbi_charge_release(&endpoint->instance_charge);
+    rbi_charge_release(&endpoint->bytes_charge);
+    free(endpoint);
+    return NULL;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_DAEMON_ENDPOINT_H
+#define RINGBUS_DAEMON_ENDPOINT_H
+/*
+ * daemon/endpoint.h - one instance on the bus, as the daemon knows it. Owned by its
+ * peer; named in the registry unless it is anonymous.
+ */
+#include "bus/directory.h"
+#include "bus/record.h"
+#include "bus/wire.h"
+#include "daemon/list.h"
+#include "daemon/quota.h"
+#include "shm/segment.h"
+
+struct rbi_cluster;
+struct rbi_daemon;
+struct rbi_peer;
+
+#define RBI_WEIGHT_MAX 1000U
+
+struct rbi_endpoint {
+    struct rbi_daemon *daemon;
+    struct rbi_peer *peer;
+    struct rbi_cluster *cluster; /* NULL: anonymous */
+    struct rbi_list in_registry;
+    uint64_t number; /* order of registration; never reused */
+    uint64_t cluster_id;
+    int32_t instance;
+    uint32_t incarnation;
+    struct rbi_text path;
+    uint32_t name_offset; /* of the 7th element in path */
+    uint32_t state;       /* enum rbi_endpoint_state */
+    uint32_t weight;
+    bool visible; /* in the directory */
+    uint32_t slot;
+    uint64_t cookie;
+    char set[RBI_DIRECTORY_LABEL_MAX + 1];
+    char idc[RBI_DIRECTORY_LABEL_MAX + 1];
+    char tags[RBI_DIRECTORY_LABEL_MAX + 1];
+    struct rbi_segment page; /* read-only; its descriptor is page_fd */
+    int page_fd;
+    int pool_fd;
+    uint64_t pool_bytes;
+    uint64_t registered_ns;
+    struct rbi_charge instance_charge;
+    struct rbi_charge bytes_charge;
+    struct rbi_list links_out; /* struct rbi_link that it asked for */
+    struct rbi_list links_in;
+    uint32_t link_count;
+};
+
+/** Empty endpoint, in nothing. NULL without memory. */
+struct rbi_endpoint *rbi_endpoint_new(struct rbi_daemon *daemon, struct rbi_peer *peer);
+/** Ends it: directory first, then its links, then everything that it held. Accepts NULL. */
+struct rbi_endpoint *rbi_endpoint_free(struct rbi_endpoint *endpoint);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/code.h"
+#include "daemon/daemon.h"
+#include "daemon/request.h"
+#include "daemon/side.h"
+#include "shm/bell.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+/** The instance that is meant, or NULL: the client has been told why not. */
+static struct rbi_endpoint *introduce_server(const struct rbi_request *request)
+{
+    const struct rbi_wire_introduce *body = &request->body->introduce;
+    const struct rbi_cluster *cluster =
+        rbi_registry_cluster(&request->daemon->registry, body->cluster);
+    if (!cluster) {
+        rbi_request_refuse(request, RBI_CODE_NO_SERVICE, "no cluster #%016" PRIx64, body->cluster);
+        return NULL;
+    }
+    struct rbi_endpoint *server = rbi_cluster_member(cluster, body->instance);
+    if (!server || server->peer->doomed || server->state == RBI_ENDPOINT_CLOSED ||
+        (body->incarnation && body->incarnation != server->incarnation)) {
+        rbi_request_refuse(request, RBI_CODE_NO_INSTANCE,
+                           "%.180s has no instance %" PRId32 " of incarnation %" PRIu32,
+                           cluster->path.bytes, body->instance, body->incarnation);
+        return NULL;
+    }
+    if (server == request->peer->endpoint) {
+        rbi_request_refuse(request, RBI_CODE_ARGUMENT, "an endpoint needs no link to itself");
+        return NULL;
+    }
+    if (server->state == RBI_ENDPOINT_STARTING) {
+        rbi_request_refuse(request, RBI_CODE_NOT_READY, "%.200s is still starting",
+                           server->path.bytes);
+        return NULL;
+    }
+    if (server->state == RBI_ENDPOINT_DRAINING) {
+        rbi_request_refuse(request, RBI_CODE_DRAINING, "%.200s is leaving", server->path.bytes);
+        return NULL;
+    }
+    return server;
+}
+
+/** @return whether @p endpoint may have one more link; if not the client has been told */
+static bool introduce_quota(const struct rbi_request *request, const struct rbi_endpoint *endpoint)
+{
+    const uint32_t limit = request->daemon->config.quota.links;
+    if (endpoint->link_count < limit) {
+        return true;
+    }
+    rbi_request_refuse(request, RBI_CODE_QUOTA,
+                       "%.120s of uid %" PRIu32 ": quota.links is used up: limit %" PRIu32
+                       ", used %" PRIu32,
+                       endpoint->path.bytes, endpoint->peer->uid, limit, endpoint->link_count);
+    return false;
+}
+
+/** @return whether a link of this pair may be made; if not the client has been told */
+static bool introduce_check(const struct rbi_request *request, const struct rbi_endpoint *server)
+{
+    const struct rbi_endpoint *requester = request->peer->endpoint;
+    const struct rbi_link *link = rbi_link_find_pair(request->daemon, requester, server);
+    if (link) {
+        rbi_request_refuse_link(request, RBI_CODE_IN_USE, link->id, "the two have a link already");
+        return false;
+    }
+    if (requester->state == RBI_ENDPOINT_CLOSED) {
+        rbi_request_refuse(request, RBI_CODE_CLOSED, "this endpoint has left");
+        return false;
+    }
+    if (!introduce_quota(request, requester) || !introduce_quota(request, server)) {
+        return false;
+    }
+    if (rbi_bell_check(request->fds->fds[1]) < 0) {
+        rbi_request_refuse(request, RBI_CODE_BAD_PEER, "bell: not a connected stream socket");
+        return false;
+    }
+    return true;
+}
+
+/** Hands the offer of the requester to the server. @retval 0; -errno */
+static int introduce_tell(const struct rbi_request *request, const struct rbi_link *link)
+{
+    const struct rbi_endpoint *requester = link->requester;
+    const struct rbi_wire_introduced introduced = {.link_id = link->id,
+                                                   .cluster = requester->cluster_id,
+                                                   .instance = requester->instance,
+                                                   .incarnation = requester->incarnation,
+                                                   .path = requester->path,
+                                                   .side_bytes = link->side_bytes[0],
+                                                   .pool_bytes = requester->pool_bytes,
+                                                   .uid = requester->peer->uid};
+    const int fds[] = {request->fds->fds[0], requester->pool_fd, requester->page_fd,
+                       request->fds->fds[1]};
+    return rbi_peer_send_with_fds(link->server->peer, RBI_WIRE_INTRODUCED, &introduced, 0, fds,
+                                  RBI_ARRAY_SIZE(fds));
+}
+
+void rbi_handle_introduce(const struct rbi_request *request)
+{
+    struct rbi_charge charge = {.user = NULL};
+    struct rbi_link *link = NULL;
+    struct rbi_endpoint *server = introduce_server(request);
+    if (!server || !introduce_check(request, server) ||
+        !rbi_side_admit(request, request->fds->fds[0], request->body->introduce.side_bytes,
+                        &charge)) {
+        return;
+    }
+    int result =
+        rbi_link_new(request->daemon, request->peer->endpoint, server, request->serial, &link);
+    if (result < 0) {
+        rbi_charge_release(&charge);
+        rbi_request_refuse_errno(request, "link", result);
+        return;
+    }
+    link->charges[0] = charge;
+    link->side_bytes[0] = request->body->introduce.side_bytes;
+    result = introduce_tell(request, link);
+    if (result < 0) {
+        (void)rbi_link_free(link);
+        rbi_request_refuse_errno(request, "introduction", result);
+        return;
+    }
+    request->daemon->counters.introductions++;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/code.h"
+#include "daemon/daemon.h"
+#include "daemon/log.h"
+#include "daemon/request.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define ANONYMOUS_PREFIX  "/anon/"
+#define SEGMENT_BYTES_MAX (UINT64_C(4) << 30)
+
+/** @return whether all plain fields are in range; if not the client has been told */
+static bool registration_check(const struct rbi_request *request)
+{
+    const struct rbi_wire_registration *body = &request->body->registration;
+    if (request->peer->endpoint) {
+        rbi_request_refuse(request, RBI_CODE_ARGUMENT, "this connection has its endpoint already");
+        return false;
+    }
+    if (body->weight > RBI_WEIGHT_MAX) {
+        rbi_request_refuse(request, RBI_CODE_ARGUMENT, "weight %" PRIu32 " is above %u",
+                           body->weight, RBI_WEIGHT_MAX);
+        return false;
+    }
+    if (body->state != RBI_ENDPOINT_STARTING && !rbi_registry_state_visible(body->state)) {
+        rbi_request_refuse(request, RBI_CODE_ARGUMENT, "no state to begin with: %" PRIu32,
+                           body->state);
+        return false;
+    }
+    if (body->set.length > RBI_DIRECTORY_LABEL_MAX || body->idc.length > RBI_DIRECTORY_LABEL_MAX ||
+        body->tags.length > RBI_DIRECTORY_LABEL_MAX) {
+        rbi_request_refuse(request, RBI_CODE_ARGUMENT, "set, idc and tags have at most %u bytes",
+                           RBI_DIRECTORY_LABEL_MAX);
+        return false;
+    }
+    return true;
+}
+
+/** Gives an endpoint that brings no path one that nobody can look up. */
+static void registration_name_anonymous(struct rbi_endpoint *endpoint)
+{
+    const uint32_t number = rbi_registry_anonymous(&endpoint->daemon->registry);
+    struct rbi_path_info info;
+    struct rbi_pidf pidf;
+    rbi_text_format(&endpoint->path,
+                    ANONYMOUS_PREFIX "local/host/uid%" PRIu32 "/client/%s/%" PRIu32,
+                    endpoint->peer->uid, endpoint->peer->program, number);
+    RBI_ASSERT(rbi_pidf_parse(endpoint->path.bytes, endpoint->path.length, &pidf, &info) == 0);
+    endpoint->cluster_id = pidf.cluster;
+    endpoint->instance = pidf.instance;
+}
+
+/** @return whether the path names an instance; if not the client has been told */
+static bool registration_name(const struct rbi_request *request, struct rbi_endpoint *endpoint)
+{
+    const struct rbi_text *path = &request->body->registration.path;
+    struct rbi_path_info info;
+    struct rbi_pidf pidf;
+    if (path->length == 0) {
+        registration_name_anonymous(endpoint);
+        return true;
+    }
+    if (rbi_pidf_parse(path->bytes, path->length, &pidf, &info) != 0) {
+        rbi_request_refuse(request, RBI_CODE_PATH, "path is wrong at byte %u: %s",
+                           info.error_offset, rbi_path_error_text(info.error));
+        return false;
+    }
+    if (info.elements != RBI_PATH_INSTANCE_ELEMENTS) {
+        rbi_request_refuse(request, RBI_CODE_PATH, "an instance has %u path elements, this has %u",
+                           RBI_PATH_INSTANCE_ELEMENTS, info.elements);
+        return false;
+    }
+    if (strncmp(path->bytes, ANONYMOUS_PREFIX, sizeof(ANONYMOUS_PREFIX) - 1) == 0) {
+        rbi_request_refuse(request, RBI_CODE_DENIED, ANONYMOUS_PREFIX " is for anonymous clients");
+        return false;
+    }
+    endpoint->path = *path;
+    endpoint->cluster_id = pidf.cluster;
+    endpoint->instance = pidf.instance;
+    endpoint->name_offset = info.cluster_length + 1;
+    return true;
+}
+
+/** @return whether the quotas allow it; if not the client has been told */
+static bool registration_charge(const struct rbi_request *request, struct rbi_endpoint *endpoint)
+{
+    const struct rbi_wire_registration *body = &request->body->registration;
+    struct rbi_quota *quota = &request->daemon->quota;
+    struct rbi_text why;
+    if (body->page_bytes != sizeof(struct rbi_page) || body->pool_bytes < RBI_PAGE ||
+        body->pool_bytes > SEGMENT_BYTES_MAX) {
+        rbi_request_refuse(request, RBI_CODE_ARGUMENT, "page or pool is of no possible size");
+        return false;
+    }
+    int result = rbi_quota_charge(quota, request->peer->uid, RBI_QUOTA_INSTANCES, 1,
+                                  &endpoint->instance_charge, &why);
+    if (result == 0) {
+        result =
+            rbi_quota_charge(quota, request->peer->uid, RBI_QUOTA_BYTES,
+                             body->page_bytes + body->pool_bytes, &endpoint->bytes_charge, &why);
+    }
+    if (result > 0) {
+        rbi_request_refuse(request, RBI_CODE_QUOTA, "%s", why.bytes);
+    } else if (result < 0) {
+        rbi_request_refuse_errno(request, "quota", result);
+    }
+    return result == 0;
+}
+
+/** @return whether page and pool are what they should be; if not the client has been told */
+static bool registration_adopt(const struct rbi_request *request, struct rbi_endpoint *endpoint)
+{
+    const struct rbi_wire_registration *body = &request->body->registration;
+    struct rbi_segment pool = RBI_SEGMENT_NULL;
+    int result = rbi_segment_adopt(&endpoint->page, request->fds->fds[0], RBI_SEGMENT_PAGE,
+                                   body->page_bytes, body->page_bytes);
+    if (result < 0) {
+        rbi_request_refuse_errno(request, "endpoint page", result);
+        return false;
+    }
+    /* Mapped only to look at its header: peers will map it, and must not be given anything else. */
+    result = rbi_segment_adopt(&pool, request->fds->fds[1], RBI_SEGMENT_POOL, body->pool_bytes,
+                               body->pool_bytes);
+    if (result < 0) {
+        rbi_request_refuse_errno(request, "pool", result);
+        return false;
+    }
+    rbi_segment_deinit(&pool);
+    endpoint->page_fd = rbi_fdlist_steal(request->fds, 0);
+    endpoint->pool_fd = rbi_fdlist_steal(request->fds, 1);
+    endpoint->pool_bytes = body->pool_bytes;
+    return true;
+}
+
+static void registration_describe(const struct rbi_request *request, struct rbi_endpoint *endpoint)
+{
+    const struct rbi_wire_registration *body = &request->body->registration;
+    endpoint->state = body->state;
+    endpoint->weight = body->weight;
+    memcpy(endpoint->set, body->set.bytes, body->set.length);
+    memcpy(endpoint->idc, body->idc.bytes, body->idc.length);
+    memcpy(endpoint->tags, body->tags.bytes, body->tags.length);
+    endpoint->registered_ns = rbi_loop_now_ns(request->daemon->loop);
+    /* A life that began under another daemon keeps its number: its links know it by that. One
+     * whose connection to this very daemon was lost was told to its peers as dead. */
+    if (body->incarnation && body->daemon_incarnation &&
+        body->daemon_incarnation != request->daemon->incarnation) {
+        endpoint->incarnation = body->incarnation;
+    }
+    if (getrandom(&endpoint->cookie, sizeof(endpoint->cookie), 0) !=
+        (ssize_t)sizeof(endpoint->cookie)) {
+        endpoint->cookie = 0;
+    }
+}
+
+/** Enters it and makes it visible. @return false: the client has been told */
+static bool registration_enter(const struct rbi_request *request, struct rbi_endpoint *endpoint)
+{
+    struct rbi_text why;
+    /* One that ended in this very turn no longer holds its address. */
+    rbi_peers_reap(request->daemon);
+    const int result = rbi_registry_add(request->daemon, endpoint, &why);
+    if (result < 0) {
+        rbi_request_refuse_errno(request, "registration", result);
+        return false;
+    }
+    if (result != RBI_REGISTRY_OK) {
+        rbi_request_refuse(request, result == RBI_REGISTRY_CLASH ? RBI_CODE_CLASH : RBI_CODE_IN_USE,
+                           "%s", why.bytes);
+        return false;
+    }
+    const int shown = rbi_registry_state_visible(endpoint->state)
+                          ? rbi_registry_show(request->daemon, endpoint)
+                          : 0;
+    if (shown < 0) {
+        rbi_request_refuse_errno(request, "directory", shown);
+    }
+    return shown == 0;
+}
+
+static bool registration_make(const struct rbi_request *request, struct rbi_endpoint *endpoint)
+{
+    if (!registration_name(request, endpoint) || !registration_charge(request, endpoint) ||
+        !registration_adopt(request, endpoint)) {
+        return false;
+    }
+    registration_describe(request, endpoint);
+    return registration_enter(request, endpoint);
+}
+
+void rbi_handle_registration(const struct rbi_request *request)
+{
+    struct rbi_peer *peer = request->peer;
+    if (!registration_check(request)) {
+        request->daemon->counters.registrations_refused++;
+        return;
+    }
+    struct rbi_endpoint *endpoint = rbi_endpoint_new(request->daemon, peer);
+    if (!endpoint) {
+        rbi_request_refuse_errno(request, "registration", -ENOMEM);
+        return;
+    }
+    if (!registration_make(request, endpoint)) {
+        request->daemon->counters.registrations_refused++;
+        (void)rbi_endpoint_free(endpoint);
+        return;
+    }
+    peer->endpoint = endpoint;
+    request->daemon->counters.registrations++;
+    rbi_log(endpoint->cluster ? RBI_LOG_INFO : RBI_LOG_DEBUG, "registered",
+            "path=%s incarnation=%" PRIu32 " uid=%" PRIu32 " pid=%" PRIu32, endpoint->path.bytes,
+            endpoint->incarnation, peer->uid, peer->pid);
+    const struct rbi_wire_registered registered = {.cluster = endpoint->cluster_id,
+                                                   .instance = endpoint->instance,
+                                                   .incarnation = endpoint->incarnation,
+                                                   .slot = endpoint->slot,
+                                                   .path = endpoint->path,
+                                                   .cookie = endpoint->cookie};
+    rbi_peer_send(peer, RBI_WIRE_REGISTERED, &registered, request->serial);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/code.h"
+#include "daemon/daemon.h"
+#include "daemon/request.h"
+
+#include <inttypes.h>
+
+/** @return whether the change makes sense; if not the client has been told */
+static bool set_state_check(const struct rbi_request *request)
+{
+    const struct rbi_wire_set_state *body = &request->body->set_state;
+    const struct rbi_endpoint *endpoint = request->peer->endpoint;
+    if (body->weight_set && body->weight > RBI_WEIGHT_MAX) {
+        rbi_request_refuse(request, RBI_CODE_ARGUMENT, "weight %" PRIu32 " is above %u",
+                           body->weight, RBI_WEIGHT_MAX);
+        return false;
+    }
+    const bool known = body->state == RBI_ENDPOINT_STARTING || body->state == RBI_ENDPOINT_CLOSED ||
+                       rbi_registry_state_visible(body->state);
+    const bool back_to_start =
+        body->state == RBI_ENDPOINT_STARTING && endpoint->state != RBI_ENDPOINT_STARTING;
+    if (!known || back_to_start ||
+        (endpoint->state == RBI_ENDPOINT_CLOSED && body->state != RBI_ENDPOINT_CLOSED)) {
+        rbi_request_refuse(request, RBI_CODE_ARGUMENT,
+                           "no way from state %" PRIu32 " to state %" PRIu32, endpoint->state,
+                           body->state);
+        return false;
+    }
+    return true;
+}
+
+void rbi_handle_set_state(const struct rbi_request *request)
+{
+    const struct rbi_wire_set_state *body = &request->body->set_state;
+    struct rbi_endpoint *endpoint = request->peer->endpoint;
+    if (!set_state_check(request)) {
+        return;
+    }
+    const bool changed =
+        endpoint->state != body->state || (body->weight_set && endpoint->weight != body->weight);
+    const uint32_t old_state = endpoint->state;
+    endpoint->state = body->state;
+    if (body->weight_set) {
+        endpoint->weight = body->weight;
+    }
+    if (!rbi_registry_state_visible(body->state)) {
+        rbi_registry_hide(request->daemon, endpoint, RBI_REASON_LEFT);
+    } else if (!endpoint->visible) {
+        const int result = rbi_registry_show(request->daemon, endpoint);
+        if (result < 0) {
+            endpoint->state = old_state;
+            rbi_request_refuse_errno(request, "directory", result);
+            return;
+        }
+    } else if (changed) {
+        rbi_registry_update(request->daemon, endpoint);
+    }
+    rbi_request_ok(request, 0);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/loop_backend.h"
+
+#include <errno.h>
+#include <liburing.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/*
+ * Reading is watched by a multishot poll for the life of a source; writing by a
+ * single-shot poll while it is wanted; connections come from a multishot accept. A
+ * multishot poll reports edges, hence the contract in daemon/loop.h. The number of a
+ * request holds source, generation and kind, so that a late completion of a removed
+ * source is recognised.
+ */
+#define URING_ENTRIES    256U
+#define URING_CQ_ENTRIES 4096U
+#define URING_BATCH      128U
+
+enum uring_kind { URING_POLL_IN = 0, URING_POLL_OUT = 1, URING_ACCEPT = 2, URING_IGNORE = 3 };
+
+#define URING_ARMED_IN  0x1U
+#define URING_ARMED_OUT 0x2U
+
+struct uring_state {
+    struct io_uring ring;
+};
+
+struct uring_event {
+    uint64_t id;
+    int result;
+    unsigned flags;
+};
+
+static uint64_t uring_id(const struct rbi_loop_source *source, enum uring_kind kind)
+{
+    return (uint64_t)source->generation << 32 | (uint64_t)source->idx << 2 | (uint64_t)kind;
+}
+
+static int uring_start(struct rbi_loop *loop, void **out)
+{
+    (void)loop;
+    struct uring_state *state = calloc(1, sizeof(*state));
+    if (!state) {
+        return -ENOMEM;
+    }
+    /* These flags need Linux 6.1; what is older lacks multishot operations too and gets epoll. */
+    struct io_uring_params params = {.flags = IORING_SETUP_CQSIZE | IORING_SETUP_SINGLE_ISSUER |
+                                              IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SUBMIT_ALL,
+                                     .cq_entries = URING_CQ_ENTRIES};
+    const int result = io_uring_queue_init_params(URING_ENTRIES, &state->ring, &params);
+    if (result < 0) {
+        free(state);
+        return result;
+    }
+    /* The ring must not outlive the process in a child. */
+    (void)io_uring_ring_dontfork(&state->ring);
+    *out = state;
+    return 0;
+}
+
+static void uring_end(void *opaque)
+{
+    struct uring_state *state = opaque;
+    io_uring_queue_exit(&state->ring);
+    free(state);
+}
+
+static struct io_uring_sqe *uring_sqe(struct uring_state *state)
+{
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&state->ring);
+    while (!sqe) {
+        const int result = io_uring_submit(&state->ring);
+        RBI_ASSERT(result >= 0 || result == -EINTR || result == -EAGAIN || result == -EBUSY);
+        sqe = io_uring_get_sqe(&state->ring);
+    }
+    return sqe;
+}
+
+static void uring_arm_in(struct uring_state *state, struct rbi_loop_source *source)
+{
+    struct io_uring_sqe *sqe = uring_sqe(state);
+    if (source->listening) {
+        io_uring_prep_multishot_accept(sqe, source->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        io_uring_sqe_set_data64(sqe, uring_id(source, URING_ACCEPT));
+    } else {
+        io_uring_prep_poll_multishot(sqe, source->fd, POLLIN | POLLRDHUP);
+        io_uring_sqe_set_data64(sqe, uring_id(source, URING_POLL_IN));
+    }
+    source->armed |= URING_ARMED_IN;
+}
+
+static void uring_arm_out(struct uring_state *state, struct rbi_loop_source *source)
+{
+    struct io_uring_sqe *sqe = uring_sqe(state);
+    io_uring_prep_poll_add(sqe, source->fd, POLLOUT);
+    io_uring_sqe_set_data64(sqe, uring_id(source, URING_POLL_OUT));
+    source->armed |= URING_ARMED_OUT;
+}
+
+static void uring_cancel(struct uring_state *state, uint64_t id)
+{
+    struct io_uring_sqe *sqe = uring_sqe(state);
+    io_uring_prep_cancel64(sqe, id, 0);
+    io_uring_sqe_set_data64(sqe, URING_IGNORE);
+}
+
+static int uring_add(void *opaque, struct rbi_loop_source *source)
+{
+    struct uring_state *state = opaque;
+    uring_arm_in(state, source);
+    if (source->want & RBI_LOOP_OUT) {
+        uring_arm_out(state, source);
+    }
+    return 0;
+}
+
+static void uring_change(void *opaque, struct rbi_loop_source *source)
+{
+    struct uring_state *state = opaque;
+    if (source->listening) {
+        if (source->want == 0 && (source->armed & URING_ARMED_IN)) {
+            uring_cancel(state, uring_id(source, URING_ACCEPT));
+        } else if (source->want && !(source->armed & URING_ARMED_IN)) {
+            uring_arm_in(state, source);
+        }
+        return;
+    }
+    if (source->want & RBI_LOOP_IN) {
+        rbi_loop_again(source); /* the edge may have passed while nobody wanted it */
+    }
+    if ((source->want & RBI_LOOP_OUT) && !(source->armed & URING_ARMED_OUT)) {
+        uring_arm_out(state, source);
+    }
+}
+
+static void uring_remove(void *opaque, struct rbi_loop_source *source)
+{
+    struct uring_state *state = opaque;
+    if (source->armed & URING_ARMED_IN) {
+        uring_cancel(state, uring_id(source, source->listening ? URING_ACCEPT : URING_POLL_IN));
+    }
+    if (source->armed & URING_ARMED_OUT) {
+        uring_cancel(state, uring_id(source, URING_POLL_OUT));
+    }
+    source->armed = 0;
+}
+
+static void uring_accepted(struct uring_state *state,
+                           struct rbi_loop *loop,
+                           struct rbi_loop_source *source,
+                           const struct uring_event *event)
+{
+    const uint32_t idx = source->idx;
+    const uint32_t generation = source->generation;
+    const bool ended = !(event->flags & IORING_CQE_F_MORE);
+    if (ended) {
+        source->armed &= ~URING_ARMED_IN;
+    }
+    if (event->result != -ECANCELED) {
+        source->accepted(source->context, event->result);
+    }
+    if (ended && rbi_loop_lookup(loop, idx, generation) && source->want &&
+        !(source->armed & URING_ARMED_IN)) {
+        uring_arm_in(state, source);
+    }
+}
+
+static void uring_polled(struct uring_state *state,
+                         struct rbi_loop_source *source,
+                         const struct uring_event *event,
+                         enum uring_kind kind)
+{
+    unsigned events = 0;
+    if (kind == URING_POLL_OUT) {
+        source->armed &= ~URING_ARMED_OUT;
+    } else if (!(event->flags & IORING_CQE_F_MORE)) {
+        source->armed &= ~URING_ARMED_IN;
+    }
+    if (event->result > 0) {
+        const unsigned mask = (unsigned)event->result;
+        if (mask & (POLLIN | POLLRDHUP | POLLHUP | POLLERR)) {
+            events |= RBI_LOOP_IN;
+        }
+        if (mask & POLLOUT) {
+            events |= RBI_LOOP_OUT;
+        }
+        if (mask & (POLLHUP | POLLERR)) {
+            events |= RBI_LOOP_HUP;
+        }
+    } else if (event->result != -ECANCELED && event->result < 0) {
+        events = RBI_LOOP_IN | RBI_LOOP_HUP; /* the reader finds out what is wrong */
+    }
+    /* Armed again before the callback: it may remove the source. */
+    if (!(source->armed & URING_ARMED_IN) && !(events & RBI_LOOP_HUP)) {
+        uring_arm_in(state, source);
+    }
+    if (kind == URING_POLL_OUT && (source->want & RBI_LOOP_OUT)) {
+        uring_arm_out(state, source);
+    }
+    rbi_loop_dispatch(source, events);
+}
+
+static void
+uring_handle(struct uring_state *state, struct rbi_loop *loop, const struct uring_event *event)
+{
+    const enum uring_kind kind = (enum uring_kind)(event->id & 3);
+    struct rbi_loop_source *source =
+        rbi_loop_lookup(loop, (uint32_t)event->id >> 2, (uint32_t)(event->id >> 32));
+    if (kind == URING_IGNORE) {
+        return;
+    }
+    if (!source) {
+        if (kind == URING_ACCEPT && event->result >= 0) {
+            (void)close(event->result);
+        }
+        return;
+    }
+    if (kind == URING_ACCEPT) {
+        uring_accepted(state, loop, source, event);
+    } else {
+        uring_polled(state, source, event, kind);
+    }
+}
+
+static unsigned uring_take(struct uring_state *state, struct uring_event *events)
+{
+    struct io_uring_cqe *cqes[URING_BATCH];
+    const unsigned count = io_uring_peek_batch_cqe(&state->ring, cqes, URING_BATCH);
+    for (unsigned i = 0; i < count; i++) {
+        events[i] = (struct uring_event){
+            .id = cqes[i]->user_data, .result = cqes[i]->res, .flags = cqes[i]->flags};
+    }
+    io_uring_cq_advance(&state->ring, count);
+    return count;
+}
+
+static int uring_turn(void *opaque, struct rbi_loop *loop, uint64_t timeout_ns)
+{
+    struct uring_state *state = opaque;
+    struct uring_event events[URING_BATCH];
+    struct io_uring_cqe *cqe = NULL;
+    struct __kernel_timespec timeout = {.tv_sec = (long long)(timeout_ns / 1000000000U),
+                                        .tv_nsec = (long long)(timeout_ns % 1000000000U)};
+    const int result = io_uring_submit_and_wait_timeout(
+        &state->ring, &cqe, 1, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL);
+    if (result < 0 && result != -ETIME && result != -EINTR && result != -EAGAIN &&
+        result != -EBUSY) {
+        return result;
+    }
+    rbi_loop_tick(loop);
+    const unsigned count = uring_take(state, events);
+    for (unsigned i = 0; i < count; i++) {
+        uring_handle(state, loop, &events[i]);
+    }
+    return 0;
+}
+
+const struct rbi_loop_backend rbi_loop_uring = {
+    .name = "io_uring",
+    .start = uring_start,
+    .end = uring_end,
+    .add = uring_add,
+    .change = uring_change,
+    .remove = uring_remove,
+    .wait = uring_turn,
+};

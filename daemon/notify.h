@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_DAEMON_NOTIFY_H
+#define RINGBUS_DAEMON_NOTIFY_H
+/*
+ * daemon/notify.h - the protocols of a service manager, spoken directly: readiness
+ * and status (NOTIFY_SOCKET), handed-over sockets (LISTEN_FDS), watchdog.
+ */
+#include "shm/base.h"
+
+/** Sends lines such as "READY=1"; nothing happens when no manager listens. */
+void rbi_notify(const char *state);
+/** First handed-over socket, made close-on-exec, or -1. The variables are removed from the environment. */
+int rbi_notify_listen_fd(void);
+/** How often the manager wants to hear "WATCHDOG=1", in ns: half of what it said; 0 = never. */
+uint64_t rbi_notify_watchdog_ns(void);
+
+#endif

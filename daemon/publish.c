@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/publish.h"
+
+#include "daemon/daemon.h"
+#include "daemon/hello.h"
+#include "daemon/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int publish_create(struct rbi_daemon *daemon, struct rbi_publish *publish)
+{
+    const uint64_t bytes = rbi_align_up(
+        rbi_directory_size(publish->slots, publish->clusters, publish->heap_bytes), RBI_PAGE);
+    const int result =
+        rbi_segment_create(&publish->segment, "ringbus-directory", RBI_SEGMENT_DIRECTORY, bytes, 0);
+    if (result < 0) {
+        return result;
+    }
+    rbi_directory_writer_init(&publish->writer, publish->segment.base, publish->segment.size,
+                              publish->slots, publish->clusters, daemon->incarnation);
+    return 0;
+}
+
+int rbi_publish_init(struct rbi_daemon *daemon)
+{
+    daemon->publish = (struct rbi_publish){.segment = RBI_SEGMENT_NULL,
+                                           .slots = daemon->config.directory.slots,
+                                           .clusters = daemon->config.directory.clusters,
+                                           .heap_bytes = daemon->config.directory.snapshot_bytes};
+    return publish_create(daemon, &daemon->publish);
+}
+
+void rbi_publish_deinit(struct rbi_publish *publish)
+{
+    rbi_segment_deinit(&publish->segment);
+    free(publish->scratch);
+    publish->scratch = NULL;
+}
+
+static void publish_copy(char *to, size_t size, const char *from)
+{
+    const size_t length = strnlen(from, size - 1);
+    memcpy(to, from, length);
+}
+
+static void publish_fill(struct rbi_directory_instance *out, const struct rbi_endpoint *endpoint)
+{
+    const char *name = endpoint->path.bytes + endpoint->name_offset;
+    *out = (struct rbi_directory_instance){.instance = endpoint->instance,
+                                           .incarnation = endpoint->incarnation,
+                                           .state = endpoint->state,
+                                           .weight = endpoint->weight,
+                                           .name_length = (uint32_t)strlen(name)};
+    publish_copy(out->name, sizeof(out->name), name);
+    publish_copy(out->set, sizeof(out->set), endpoint->set);
+    publish_copy(out->idc, sizeof(out->idc), endpoint->idc);
+    publish_copy(out->tags, sizeof(out->tags), endpoint->tags);
+}
+
+static bool publish_reserve(struct rbi_publish *publish, uint32_t count)
+{
+    if (count <= publish->scratch_capacity) {
+        return true;
+    }
+    const uint32_t capacity = (uint32_t)rbi_pow2_ceil(count);
+    struct rbi_directory_instance *scratch =
+        realloc(publish->scratch, capacity * sizeof(struct rbi_directory_instance));
+    if (!scratch) {
+        return false;
+    }
+    publish->scratch = scratch;
+    publish->scratch_capacity = capacity;
+    return true;
+}
+
+/** @retval RBI_PUBLISH_OK; RBI_PUBLISH_FULL; -ENOMEM */
+static int publish_write(struct rbi_publish *publish, const struct rbi_cluster *cluster)
+{
+    struct rbi_directory_cluster head = {
+        .cluster = cluster->id, .epoch = cluster->epoch, .path_length = cluster->path.length};
+    if (!publish_reserve(publish, cluster->member_count)) {
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < cluster->member_count; i++) {
+        if (cluster->members[i]->visible) {
+            publish_fill(&publish->scratch[head.instance_count++], cluster->members[i]);
+        }
+    }
+    memcpy(head.path, cluster->path.bytes, cluster->path.length);
+    return rbi_directory_publish(&publish->writer, &head, publish->scratch);
+}
+
+/** Every cluster that the old segment holds; those never published wait for their turn. */
+static int publish_write_all(struct rbi_publish *publish, struct rbi_registry *registry)
+{
+    ck_ht_iterator_t cursor = CK_HT_ITERATOR_INITIALIZER;
+    const struct rbi_cluster *cluster = NULL;
+    while ((cluster = rbi_map_next(&registry->clusters, &cursor)) != NULL) {
+        if (cluster->epoch == 0) {
+            continue;
+        }
+        const int result = publish_write(publish, cluster);
+        if (result != RBI_PUBLISH_OK) {
+            return result;
+        }
+    }
+    rbi_directory_set_revision(&publish->writer, registry->revision);
+    return RBI_PUBLISH_OK;
+}
+
+/** Makes @p next take over from the segment in use. */
+static void publish_switch(struct rbi_daemon *daemon, struct rbi_publish *next)
+{
+    struct rbi_publish old = daemon->publish;
+    next->growths = old.growths + 1;
+    next->scratch = old.scratch;
+    next->scratch_capacity = old.scratch_capacity;
+    daemon->publish = *next;
+    rbi_hello_send_all(daemon);
+    /* The mark comes last: who sees it finds the new segment in its socket. */
+    rbi_directory_supersede(&old.writer);
+    rbi_segment_deinit(&old.segment);
+    rbi_log(RBI_LOG_INFO, "directory_grown",
+            "slots=%" PRIu32 " clusters=%" PRIu32 " snapshot_bytes=%" PRIu64, next->slots,
+            next->clusters, next->heap_bytes);
+}
+
+/** Moves to a segment with at least these dimensions, larger still if that is not enough. */
+static int
+publish_grow(struct rbi_daemon *daemon, uint32_t slots, uint32_t clusters, uint64_t heap_bytes)
+{
+    int result = RBI_PUBLISH_FULL;
+    while (result == RBI_PUBLISH_FULL) {
+        struct rbi_publish next = {.segment = RBI_SEGMENT_NULL,
+                                   .slots = slots,
+                                   .clusters = clusters,
+                                   .heap_bytes = heap_bytes,
+                                   .scratch = daemon->publish.scratch,
+                                   .scratch_capacity = daemon->publish.scratch_capacity};
+        result = publish_create(daemon, &next);
+        if (result < 0) {
+            break;
+        }
+        result = publish_write_all(&next, &daemon->registry);
+        daemon->publish.scratch = next.scratch;
+        daemon->publish.scratch_capacity = next.scratch_capacity;
+        if (result == RBI_PUBLISH_OK) {
+            publish_switch(daemon, &next);
+            return 0;
+        }
+        rbi_segment_deinit(&next.segment);
+        clusters *= 2;
+        heap_bytes *= 2;
+    }
+    rbi_log(RBI_LOG_ERROR, "directory_full", "bytes=%" PRIu64 " error=\"%s\"",
+            daemon->publish.segment.size, strerror(-result));
+    return result;
+}
+
+int rbi_publish_cluster(struct rbi_daemon *daemon, const struct rbi_cluster *cluster)
+{
+    struct rbi_publish *publish = &daemon->publish;
+    const int result = publish_write(publish, cluster);
+    if (result < 0) {
+        return result;
+    }
+    if (result == RBI_PUBLISH_FULL) {
+        const bool table_full = publish->writer.cluster_count >= publish->clusters;
+        return publish_grow(daemon, publish->slots,
+                            table_full ? publish->clusters * 2 : publish->clusters,
+                            table_full ? publish->heap_bytes : publish->heap_bytes * 2);
+    }
+    rbi_directory_set_revision(&publish->writer, daemon->registry.revision);
+    return 0;
+}
+
+void rbi_publish_withdraw(struct rbi_daemon *daemon, const struct rbi_cluster *cluster)
+{
+    rbi_directory_withdraw(&daemon->publish.writer, cluster->id);
+    rbi_directory_set_revision(&daemon->publish.writer, daemon->registry.revision);
+}
+
+int rbi_publish_slot(struct rbi_daemon *daemon, uint32_t slot)
+{
+    const struct rbi_publish *publish = &daemon->publish;
+    if (slot < publish->slots) {
+        return 0;
+    }
+    return publish_grow(daemon, (uint32_t)rbi_pow2_ceil((uint64_t)slot + 1), publish->clusters,
+                        publish->heap_bytes);
+}
+
+void rbi_publish_bump(struct rbi_daemon *daemon, uint32_t slot)
+{
+    rbi_directory_bump(&daemon->publish.writer, slot);
+}

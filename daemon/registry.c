@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/registry.h"
+
+#include "daemon/daemon.h"
+#include "daemon/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* Clusters that have lost their last member stay known, so that "nobody is there" has a
+ * stable version; only so many, or clients could fill the memory with names. */
+#define IDLE_CLUSTERS_MAX 256U
+/* An incarnation that comes back from another daemon moves our counter, but not by so
+ * much that a liar could make it wrap. */
+#define INCARNATION_JUMP_MAX (1U << 28)
+
+int rbi_registry_init(struct rbi_registry *registry)
+{
+    *registry = (struct rbi_registry){.next_number = 1, .next_anonymous = 1};
+    rbi_list_init(&registry->endpoints);
+    rbi_list_init(&registry->idle);
+    uint32_t base = 0;
+    if (getrandom(&base, sizeof(base), 0) != (ssize_t)sizeof(base)) {
+        return -EIO;
+    }
+    /* Random, so that the lives of a new daemon are not taken for those of the last. */
+    registry->next_incarnation = (base & 0x3fffffffU) + 1;
+    return rbi_map_init(&registry->clusters);
+}
+
+static void cluster_free(struct rbi_cluster *cluster)
+{
+    free(cluster->members);
+    free(cluster);
+}
+
+void rbi_registry_deinit(struct rbi_registry *registry)
+{
+    ck_ht_iterator_t cursor = CK_HT_ITERATOR_INITIALIZER;
+    struct rbi_cluster *cluster = NULL;
+    if (registry->clusters.ready) {
+        while ((cluster = rbi_map_next(&registry->clusters, &cursor)) != NULL) {
+            cluster_free(cluster);
+        }
+    }
+    rbi_map_deinit(&registry->clusters);
+    free(registry->free_slots);
+}
+
+/* ---- numbers --------------------------------------------------------------------------- */
+
+static uint32_t registry_incarnation(struct rbi_registry *registry, uint32_t brought)
+{
+    if (!brought) {
+        const uint32_t given = registry->next_incarnation++;
+        if (registry->next_incarnation == 0) {
+            registry->next_incarnation = 1;
+        }
+        return given;
+    }
+    const uint32_t ahead = brought - registry->next_incarnation;
+    if (ahead < INCARNATION_JUMP_MAX && brought != UINT32_MAX) {
+        registry->next_incarnation = brought + 1;
+    }
+    return brought;
+}
+
+uint32_t rbi_registry_anonymous(struct rbi_registry *registry)
+{
+    const uint32_t given = registry->next_anonymous;
+    registry->next_anonymous = given == INT32_MAX ? 1 : given + 1;
+    return given;
+}
+
+/** Room for giving back every slot ever given out, so that giving back cannot fail. */
+static bool registry_reserve_slots(struct rbi_registry *registry)
+{
+    if (registry->slot_end < registry->free_slot_capacity) {
+        return true;
+    }
+    const uint32_t capacity = registry->free_slot_capacity ? registry->free_slot_capacity * 2 : 64;
+    uint32_t *slots = realloc(registry->free_slots, capacity * sizeof(uint32_t));
+    if (!slots) {
+        return false;
+    }
+    registry->free_slots = slots;
+    registry->free_slot_capacity = capacity;
+    return true;
+}
+
+static int registry_take_slot(struct rbi_daemon *daemon, uint32_t *slot)
+{
+    struct rbi_registry *registry = &daemon->registry;
+    if (registry->free_slot_count) {
+        *slot = registry->free_slots[--registry->free_slot_count];
+        return 0;
+    }
+    if (!registry_reserve_slots(registry)) {
+        return -ENOMEM;
+    }
+    const int result = rbi_publish_slot(daemon, registry->slot_end);
+    if (result == 0) {
+        *slot = registry->slot_end++;
+    }
+    return result;
+}
+
+static void registry_give_slot(struct rbi_registry *registry, uint32_t slot)
+{
+    RBI_ASSERT(registry->free_slot_count < registry->free_slot_capacity);
+    registry->free_slots[registry->free_slot_count++] = slot;
+}
+
+/* ---- clusters -------------------------------------------------------------------------- */
+
+struct rbi_cluster *rbi_registry_cluster(struct rbi_registry *registry, uint64_t id)
+{
+    return rbi_map_get(&registry->clusters, id);
+}
+
+/** Index of the first member whose instance is not below @p instance. */
+static uint32_t cluster_lower_bound(const struct rbi_cluster *cluster, int32_t instance)
+{
+    uint32_t low = 0;
+    uint32_t high = cluster->member_count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (cluster->members[middle]->instance < instance) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+struct rbi_endpoint *rbi_cluster_member(const struct rbi_cluster *cluster, int32_t instance)
+{
+    const uint32_t idx = cluster_lower_bound(cluster, instance);
+    return idx < cluster->member_count && cluster->members[idx]->instance == instance
+               ? cluster->members[idx]
+               : NULL;
+}
+
+static bool cluster_insert(struct rbi_cluster *cluster, struct rbi_endpoint *endpoint)
+{
+    if (cluster->member_count == cluster->member_capacity) {
+        const uint32_t capacity = cluster->member_capacity ? cluster->member_capacity * 2 : 4;
+        struct rbi_endpoint **members =
+            realloc(cluster->members, capacity * sizeof(struct rbi_endpoint *));
+        if (!members) {
+            return false;
+        }
+        cluster->members = members;
+        cluster->member_capacity = capacity;
+    }
+    const uint32_t idx = cluster_lower_bound(cluster, endpoint->instance);
+    memmove(&cluster->members[idx + 1], &cluster->members[idx],
+            (cluster->member_count - idx) * sizeof(struct rbi_endpoint *));
+    cluster->members[idx] = endpoint;
+    cluster->member_count++;
+    return true;
+}
+
+static struct rbi_cluster *cluster_new(struct rbi_registry *registry,
+                                       const struct rbi_endpoint *endpoint)
+{
+    struct rbi_cluster *cluster = calloc(1, sizeof(*cluster));
+    if (!cluster) {
+        return NULL;
+    }
+    cluster->id = endpoint->cluster_id;
+    cluster->path.length = (uint16_t)(endpoint->name_offset - 1);
+    memcpy(cluster->path.bytes, endpoint->path.bytes, cluster->path.length);
+    rbi_list_init(&cluster->in_idle);
+    if (rbi_map_put(&registry->clusters, cluster->id, cluster) < 0) {
+        free(cluster);
+        return NULL;
+    }
+    return cluster;
+}
+
+/** Keeps an empty cluster for a while; the one that is empty for longest goes when there are many. */
+static void cluster_set_idle(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
+{
+    struct rbi_registry *registry = &daemon->registry;
+    rbi_list_push_back(&registry->idle, &cluster->in_idle);
+    if (++registry->idle_count <= IDLE_CLUSTERS_MAX) {
+        return;
+    }
+    struct rbi_cluster *oldest = RBI_LIST_FIRST(&registry->idle, struct rbi_cluster, in_idle);
+    rbi_list_remove(&oldest->in_idle);
+    registry->idle_count--;
+    rbi_publish_withdraw(daemon, oldest);
+    (void)rbi_map_remove(&registry->clusters, oldest->id);
+    cluster_free(oldest);
+}
+
+/* ---- members --------------------------------------------------------------------------- */
+
+static int registry_check(const struct rbi_cluster *cluster,
+                          const struct rbi_endpoint *endpoint,
+                          struct rbi_text *why)
+{
+    const uint32_t cluster_length = endpoint->name_offset - 1;
+    if (cluster->path.length != cluster_length ||
+        memcmp(cluster->path.bytes, endpoint->path.bytes, cluster_length) != 0) {
+        rbi_text_format(why, "%.100s has the same id as cluster %.100s", endpoint->path.bytes,
+                        cluster->path.bytes);
+        return RBI_REGISTRY_CLASH;
+    }
+    const struct rbi_endpoint *other = rbi_cluster_member(cluster, endpoint->instance);
+    if (!other) {
+        return RBI_REGISTRY_OK;
+    }
+    const char *name = endpoint->path.bytes + endpoint->name_offset;
+    const char *other_name = other->path.bytes + other->name_offset;
+    if (strcmp(name, other_name) != 0) {
+        rbi_text_format(why, "instance names %s and %s have the same id %" PRId32, name, other_name,
+                        other->instance);
+        return RBI_REGISTRY_CLASH;
+    }
+    rbi_text_format(why, "%.180s is taken by a living instance, incarnation %" PRIu32,
+                    other->path.bytes, other->incarnation);
+    return RBI_REGISTRY_IN_USE;
+}
+
+/** Puts a named endpoint into its cluster. */
+static int
+registry_join(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint, struct rbi_text *why)
+{
+    struct rbi_registry *registry = &daemon->registry;
+    struct rbi_cluster *cluster = rbi_registry_cluster(registry, endpoint->cluster_id);
+    const bool found = cluster != NULL;
+    if (found) {
+        const int result = registry_check(cluster, endpoint, why);
+        if (result != RBI_REGISTRY_OK) {
+            return result;
+        }
+    } else {
+        cluster = cluster_new(registry, endpoint);
+        if (!cluster) {
+            return -ENOMEM;
+        }
+    }
+    if (!cluster_insert(cluster, endpoint)) {
+        if (!found) {
+            (void)rbi_map_remove(&registry->clusters, cluster->id);
+            cluster_free(cluster);
+        }
+        return -ENOMEM;
+    }
+    if (!rbi_list_empty(&cluster->in_idle)) {
+        rbi_list_remove(&cluster->in_idle);
+        registry->idle_count--;
+    }
+    endpoint->cluster = cluster;
+    return RBI_REGISTRY_OK;
+}
+
+static void registry_leave(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint)
+{
+    struct rbi_cluster *cluster = endpoint->cluster;
+    const uint32_t idx = cluster_lower_bound(cluster, endpoint->instance);
+    RBI_ASSERT(idx < cluster->member_count && cluster->members[idx] == endpoint);
+    cluster->member_count--;
+    memmove(&cluster->members[idx], &cluster->members[idx + 1],
+            (cluster->member_count - idx) * sizeof(struct rbi_endpoint *));
+    endpoint->cluster = NULL;
+    if (cluster->member_count == 0) {
+        cluster_set_idle(daemon, cluster);
+    }
+}
+
+int rbi_registry_add(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint, struct rbi_text *why)
+{
+    struct rbi_registry *registry = &daemon->registry;
+    const int slot_result = registry_take_slot(daemon, &endpoint->slot);
+    if (slot_result < 0) {
+        return slot_result;
+    }
+    if (endpoint->name_offset != 0) {
+        const int result = registry_join(daemon, endpoint, why);
+        if (result != RBI_REGISTRY_OK) {
+            registry_give_slot(registry, endpoint->slot);
+            return result;
+        }
+    }
+    endpoint->incarnation = registry_incarnation(registry, endpoint->incarnation);
+    endpoint->number = registry->next_number++;
+    rbi_list_push_back(&registry->endpoints, &endpoint->in_registry);
+    registry->endpoint_count++;
+    return RBI_REGISTRY_OK;
+}
+
+void rbi_registry_remove(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint)
+{
+    if (rbi_list_empty(&endpoint->in_registry)) {
+        return;
+    }
+    if (endpoint->cluster) {
+        registry_leave(daemon, endpoint);
+    }
+    rbi_list_remove(&endpoint->in_registry);
+    daemon->registry.endpoint_count--;
+    registry_give_slot(&daemon->registry, endpoint->slot);
+}
+
+/* ---- what others see ------------------------------------------------------------------- */
+
+bool rbi_registry_state_visible(uint32_t state)
+{
+    return state == RBI_ENDPOINT_READY || state == RBI_ENDPOINT_BUSY ||
+           state == RBI_ENDPOINT_DRAINING;
+}
+
+static int registry_publish(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
+{
+    cluster->epoch = ++daemon->registry.revision;
+    return rbi_publish_cluster(daemon, cluster);
+}
+
+int rbi_registry_show(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint)
+{
+    if (!endpoint->cluster || endpoint->visible) {
+        return 0;
+    }
+    endpoint->visible = true;
+    const int result = registry_publish(daemon, endpoint->cluster);
+    if (result < 0) {
+        endpoint->visible = false;
+        return result;
+    }
+    rbi_watch_notify(daemon, endpoint, RBI_CHANGE_ADDED, RBI_REASON_NONE);
+    return 0;
+}
+
+/** Publishes what cannot be refused; a full directory is the one thing left to say. */
+static void registry_publish_or_log(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
+{
+    const int result = registry_publish(daemon, cluster);
+    if (result < 0) {
+        rbi_log(RBI_LOG_ERROR, "directory_stale", "cluster=%s error=\"%s\"", cluster->path.bytes,
+                strerror(-result));
+        rbi_publish_withdraw(daemon, cluster);
+    }
+}
+
+void rbi_registry_update(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint)
+{
+    if (endpoint->visible) {
+        registry_publish_or_log(daemon, endpoint->cluster);
+        rbi_watch_notify(daemon, endpoint, RBI_CHANGE_UPDATED, RBI_REASON_NONE);
+    }
+}
+
+void rbi_registry_hide(struct rbi_daemon *daemon,
+                       struct rbi_endpoint *endpoint,
+                       enum rbi_reason reason)
+{
+    if (endpoint->visible) {
+        endpoint->visible = false;
+        registry_publish_or_log(daemon, endpoint->cluster);
+        rbi_watch_notify(daemon, endpoint, RBI_CHANGE_REMOVED, reason);
+    }
+}

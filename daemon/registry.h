@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_DAEMON_REGISTRY_H
+#define RINGBUS_DAEMON_REGISTRY_H
+/*
+ * daemon/registry.h - clusters, their members and the numbers that name lives. A change
+ * of what others may see goes through rbi_registry_show(), _update() and _hide(): they
+ * write the directory first and tell the watchers then.
+ */
+#include "bus/wire.h"
+#include "daemon/endpoint.h"
+#include "daemon/list.h"
+#include "daemon/map.h"
+
+struct rbi_cluster {
+    uint64_t id;
+    uint64_t epoch; /* revision of its last change, so that it grows over any number of lives */
+    struct rbi_text path;
+    struct rbi_endpoint **members; /* ascending instance */
+    uint32_t member_count;
+    uint32_t member_capacity;
+    struct rbi_list in_idle; /* clusters without members, the oldest first */
+};
+
+struct rbi_registry {
+    struct rbi_map clusters;
+    struct rbi_list endpoints; /* all, anonymous ones too, by number */
+    uint32_t endpoint_count;
+    struct rbi_list idle;
+    uint32_t idle_count;
+    uint64_t next_number;
+    uint64_t revision;
+    uint32_t next_incarnation;
+    uint32_t next_anonymous;
+    uint32_t *free_slots;
+    uint32_t free_slot_count;
+    uint32_t free_slot_capacity;
+    uint32_t slot_end; /* slots below this were in use once */
+};
+
+RBI_MUST_CHECK int rbi_registry_init(struct rbi_registry *registry);
+void rbi_registry_deinit(struct rbi_registry *registry);
+
+/** Cluster, or NULL. */
+struct rbi_cluster *rbi_registry_cluster(struct rbi_registry *registry, uint64_t id);
+/** Member of a cluster, or NULL. */
+struct rbi_endpoint *rbi_cluster_member(const struct rbi_cluster *cluster, int32_t instance);
+
+/**
+ * Puts an endpoint, whose path, ids and labels are set, under its address: gives it a
+ * slot, and an incarnation unless it brings one.
+ * @retval 0
+ * @retval RBI_REGISTRY_IN_USE, RBI_REGISTRY_CLASH  @p why names the two
+ * @retval -errno
+ */
+enum rbi_registry_result {
+    RBI_REGISTRY_OK = 0,
+    RBI_REGISTRY_IN_USE = 1,
+    RBI_REGISTRY_CLASH = 2,
+};
+RBI_MUST_CHECK int
+rbi_registry_add(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint, struct rbi_text *why);
+/** Takes it out; accepts one that was never in. */
+void rbi_registry_remove(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint);
+/** Number of the next anonymous endpoint, 1..2^31-1. */
+uint32_t rbi_registry_anonymous(struct rbi_registry *registry);
+
+/** True for states in which others may see an endpoint. */
+bool rbi_registry_state_visible(uint32_t state);
+/** Makes it visible. @retval 0; -errno the directory cannot hold it: nothing has changed */
+RBI_MUST_CHECK int rbi_registry_show(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint);
+/** Its state or weight has changed. */
+void rbi_registry_update(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint);
+/** Takes it from sight; harmless when it is not. */
+void rbi_registry_hide(struct rbi_daemon *daemon,
+                       struct rbi_endpoint *endpoint,
+                       enum rbi_reason reason);
+
+#endif

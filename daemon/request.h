@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_DAEMON_REQUEST_H
+#define RINGBUS_DAEMON_REQUEST_H
+/*
+ * daemon/request.h - one message of a client on its way through its handler. The
+ * handlers, one file each, are in the table of request.c.
+ */
+#include "bus/wire.h"
+#include "shm/handoff.h"
+
+struct rbi_daemon;
+struct rbi_peer;
+
+struct rbi_request {
+    struct rbi_daemon *daemon;
+    struct rbi_peer *peer;
+    uint32_t serial;
+    const union rbi_wire_body *body;
+    struct rbi_fdlist *fds; /* as many as the message carries; a handler steals what it keeps */
+};
+
+/** Handles a whole frame. Untrusted. @param fds  those of this frame; the caller closes what is left */
+void rbi_request_handle(struct rbi_peer *peer,
+                        const struct rbi_wire_header *header,
+                        const void *frame,
+                        struct rbi_fdlist *fds);
+
+/* ---- what handlers answer -------------------------------------------------------------- */
+
+void rbi_request_ok(const struct rbi_request *request, uint64_t value);
+/** Answers ERROR; the client may go on. */
+void rbi_request_refuse(const struct rbi_request *request, int code, const char *format, ...)
+    RBI_PRINTF(3, 4);
+/** The same about a link. */
+void rbi_request_refuse_link(const struct rbi_request *request,
+                             int code,
+                             uint64_t link_id,
+                             const char *text);
+/** Answers ERROR for what a system call or an adopted segment said. @param what  "page" */
+void rbi_request_refuse_errno(const struct rbi_request *request, const char *what, int error);
+/** The client broke the protocol: ERROR with the reason, a line in the log, end. */
+void rbi_peer_violation(struct rbi_peer *peer, uint32_t reply_to, const char *format, ...)
+    RBI_PRINTF(3, 4);
+
+/* ---- the handlers ---------------------------------------------------------------------- */
+
+typedef void (*rbi_request_fn)(const struct rbi_request *request);
+
+void rbi_handle_hello(const struct rbi_request *request);
+void rbi_handle_registration(const struct rbi_request *request);
+void rbi_handle_set_state(const struct rbi_request *request);
+void rbi_handle_target(const struct rbi_request *request);
+void rbi_handle_untarget(const struct rbi_request *request);
+void rbi_handle_introduce(const struct rbi_request *request);
+void rbi_handle_accept(const struct rbi_request *request);
+void rbi_handle_refuse(const struct rbi_request *request);
+void rbi_handle_link_down(const struct rbi_request *request);
+void rbi_handle_watch(const struct rbi_request *request);
+void rbi_handle_unwatch(const struct rbi_request *request);
+void rbi_handle_query(const struct rbi_request *request);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/side.h"
+
+#include "daemon/code.h"
+#include "daemon/daemon.h"
+#include "shm/segment.h"
+
+#define SIDE_BYTES_MAX (RBI_LANE_CAPACITY_MAX + RBI_RETURNS_MAX * sizeof(uint64_t) + 4 * RBI_PAGE)
+
+bool rbi_side_admit(const struct rbi_request *request,
+                    int fd,
+                    uint64_t side_bytes,
+                    struct rbi_charge *charge)
+{
+    struct rbi_segment side = RBI_SEGMENT_NULL;
+    struct rbi_text why;
+    if (side_bytes < RBI_PAGE || side_bytes > SIDE_BYTES_MAX) {
+        rbi_request_refuse(request, RBI_CODE_ARGUMENT, "side is of no possible size");
+        return false;
+    }
+    int result = rbi_quota_charge(&request->daemon->quota, request->peer->uid, RBI_QUOTA_BYTES,
+                                  side_bytes, charge, &why);
+    if (result > 0) {
+        rbi_request_refuse(request, RBI_CODE_QUOTA, "%s", why.bytes);
+        return false;
+    }
+    if (result == 0) {
+        /* The receiver checks again; this keeps a bad one from reaching anybody. */
+        result = rbi_segment_adopt(&side, fd, RBI_SEGMENT_SIDE, side_bytes, side_bytes);
+    }
+    if (result < 0) {
+        rbi_charge_release(charge);
+        rbi_request_refuse_errno(request, "side", result);
+        return false;
+    }
+    rbi_segment_deinit(&side);
+    return true;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_DAEMON_WATCH_H
+#define RINGBUS_DAEMON_WATCH_H
+/*
+ * daemon/watch.h - who wants to hear of what. WATCH names a prefix, TARGET a cluster or
+ * an instance; both are found through the at most 8 prefixes of the path that has
+ * changed, so the cost of a change does not grow with watches elsewhere.
+ */
+#include "bus/record.h"
+#include "bus/wire.h"
+#include "daemon/list.h"
+#include "daemon/map.h"
+
+struct rbi_daemon;
+struct rbi_endpoint;
+struct rbi_peer;
+
+enum rbi_watch_kind { RBI_WATCH_PREFIX = 0, RBI_WATCH_TARGET = 1 };
+
+struct rbi_watches {
+    struct rbi_map prefixes;
+    uint32_t count;
+};
+
+RBI_MUST_CHECK int rbi_watches_init(struct rbi_watches *watches);
+void rbi_watches_deinit(struct rbi_watches *watches);
+
+/** @param path canonical. @retval 0; 1 it was there already; -errno */
+RBI_MUST_CHECK int
+rbi_watch_add(struct rbi_peer *peer, const struct rbi_text *path, enum rbi_watch_kind kind);
+/** @retval 0; 1 there was none */
+RBI_MUST_CHECK int
+rbi_watch_remove(struct rbi_peer *peer, const struct rbi_text *path, enum rbi_watch_kind kind);
+void rbi_watch_clear(struct rbi_peer *peer);
+/** Sends an EVENT for every visible instance at or below @p path. */
+void rbi_watch_send_present(struct rbi_peer *peer, const struct rbi_text *path);
+/** Tells all whom it concerns. */
+void rbi_watch_notify(struct rbi_daemon *daemon,
+                      const struct rbi_endpoint *endpoint,
+                      enum rbi_change change,
+                      enum rbi_reason reason);
+
+#endif
