@@ -383,6 +383,22 @@ static void test_read_checks_each_word(void **state)
             assert_int_equal(read_fake(&w), RBI_DIRECTORY_BUSY);
         }
     }
+    /* A path that reaches over the end, in a snapshot without instances. */
+    rbi_au64 *small = fake_block(&w, RBI_BLOCK_HEADER + 1);
+    rbi_store_rlx(&small[RBI_BLOCK_POLICY], 0);
+    rbi_store_rlx(&small[RBI_BLOCK_PATH], 8);
+    assert_int_equal(read_fake(&w), RBI_DIRECTORY_OK);
+    rbi_store_rlx(&small[RBI_BLOCK_PATH], 9);
+    assert_int_equal(read_fake(&w), RBI_DIRECTORY_BUSY);
+    /* A good block where no word can begin. */
+    rbi_store_rlx(&small[RBI_BLOCK_PATH], 0);
+    rbi_store_rlx(&small[RBI_BLOCK_WORDS], RBI_BLOCK_HEADER);
+    memmove((unsigned char *)small + 4, small, RBI_BLOCK_HEADER * (size_t)8);
+    struct rbi_directory_entry *odd =
+        (void *)(w.base + rbi_directory_table_offset(w.view.slot_count));
+    odd += rbi_directory_home(1, w.view.table_mask);
+    rbi_store_rlx(&odd->ref, rbi_load_rlx(&odd->ref) + 4);
+    assert_int_equal(read_fake(&w), RBI_DIRECTORY_BUSY);
     /* References outside of the segment, and with a header that does not fit. */
     struct rbi_directory_entry *table =
         (void *)(w.base + rbi_directory_table_offset(w.view.slot_count));
