@@ -393,7 +393,8 @@ static void test_read_checks_each_word(void **state)
     /* A good block where no word can begin. */
     rbi_store_rlx(&small[RBI_BLOCK_PATH], 0);
     rbi_store_rlx(&small[RBI_BLOCK_WORDS], RBI_BLOCK_HEADER);
-    memmove((unsigned char *)small + 4, small, RBI_BLOCK_HEADER * (size_t)8);
+    unsigned char *bytes = w.base + w.size - (RBI_BLOCK_HEADER + 1) * (size_t)8;
+    memmove(bytes + 4, bytes, RBI_BLOCK_HEADER * (size_t)8);
     struct rbi_directory_entry *odd =
         (void *)(w.base + rbi_directory_table_offset(w.view.slot_count));
     odd += rbi_directory_home(1, w.view.table_mask);
