@@ -73,10 +73,9 @@ static const struct rbi_config_key keys[] = {
      "New connections per user id; bursts of ten times as many pass."},
 
     {"liveness.interval", DURATION, false, AT(liveness.interval_ms), 10, 60 * SECOND, "1s", NULL,
-     "Time between two looks at whether an endpoint still runs. Reserved: the daemon does not look "
-     "yet. Links have an interval of their own, ping_interval_ms in ringbus.h."},
+     "PING interval of links whose requester names none itself (ping_interval_ms in ringbus.h)."},
     {"liveness.misses", NUMBER, false, AT(liveness.misses), 1, 100, "3", NULL,
-     "Intervals without a sign of life after which an endpoint counts as hung. Reserved, as above."},
+     "PINGs without an answer after which such a requester calls the link down."},
 };
 /* clang-format on */
 _Static_assert(RBI_ARRAY_SIZE(keys) <= RBI_CONFIG_KEYS_MAX, "table size");

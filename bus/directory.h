@@ -72,7 +72,9 @@ rbi_directory_view_init(struct rbi_directory_view *view, const void *base, uint6
 uint64_t rbi_directory_revision(const struct rbi_directory_view *view);
 /** True when a larger segment has taken over. One load. */
 bool rbi_directory_superseded(const struct rbi_directory_view *view);
-/** The attention word of an endpoint: bumped by the daemon when a control message waits. One load. */
+/**
+ * The attention word of an endpoint: bumped by the daemon when a control message waits. One load.
+ */
 uint64_t rbi_directory_attention(const struct rbi_directory_view *view, uint32_t slot);
 /**
  * Copies the snapshot of a cluster. Bounded number of retries; never waits.
@@ -113,14 +115,19 @@ enum rbi_directory_publish {
 
 /** Bytes needed for a directory of so many attention slots, clusters and bytes of snapshots. */
 uint64_t rbi_directory_size(uint32_t slots, uint32_t clusters, uint64_t heap_bytes);
-/** Formats zeroed memory (after the segment header). @p clusters is rounded up to a power of two, twice as many table entries. */
+/**
+ * Formats zeroed memory (after the segment header). @p clusters is rounded up to a power of two,
+ * twice as many table entries.
+ */
 void rbi_directory_writer_init(struct rbi_directory_writer *writer,
                                void *base,
                                uint64_t size,
                                uint32_t slots,
                                uint32_t clusters,
                                uint64_t daemon_incarnation);
-/** Replaces (or adds) a cluster's snapshot; head->epoch is the caller's. Empty clusters stay known. */
+/**
+ * Replaces (or adds) a cluster's snapshot; head->epoch is the caller's. Empty clusters stay known.
+ */
 RBI_MUST_CHECK int rbi_directory_publish(struct rbi_directory_writer *writer,
                                          const struct rbi_directory_cluster *head,
                                          const struct rbi_directory_instance *instances);

@@ -68,7 +68,9 @@ void rbi_directory_writer_init(struct rbi_directory_writer *writer,
 static void free_block(struct rbi_directory_writer *writer, uint64_t offset)
 {
     rbi_au64 *block = word_at(writer, offset);
-    /* Own words: no reader looks at them. The snapshot stays whole until the block is used again. */
+    /*
+     * Own words: no reader looks at them. The snapshot stays whole until the block is used again.
+     */
     const uint64_t log2 = rbi_load_rlx(&block[RBI_BLOCK_LOG2]);
     rbi_store_rlx(&block[RBI_BLOCK_NEXT], writer->free_blocks[log2]);
     writer->free_blocks[log2] = offset;

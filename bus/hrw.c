@@ -33,7 +33,9 @@ static inline uint64_t minus_log2(uint64_t hash)
     return ((uint64_t)(zeros + 1) << 32) - rbi_hrw_log2[idx] - (step * rest >> 32);
 }
 
-/** Whether score @p a of @p ma is better than @p b of @p mb: a / weight less, ties to the lower id. */
+/**
+ * Whether score @p a of @p ma is better than @p b of @p mb: a / weight less, ties to the lower id.
+ */
 static inline bool
 better(uint64_t a, const struct rbi_hrw_member *ma, uint64_t b, const struct rbi_hrw_member *mb)
 {

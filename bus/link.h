@@ -51,7 +51,10 @@ struct rbi_link_terms {
 #define RBI_PING_INTERVAL_MS_MIN 10U
 #define RBI_PING_INTERVAL_MS_MAX 60000U
 #define RBI_PING_MISSES_MAX      100U
-/** dead_after that goes with an interval and misses: interval x misses + interval / 2, at least 2 x interval. */
+/**
+ * dead_after that goes with an interval and misses: interval x misses + interval / 2, at least 2 x
+ * interval.
+ */
 uint32_t rbi_link_dead_after_ms(uint32_t ping_interval_ms, uint32_t ping_misses);
 /** Longest time without any use, from rbi_link_init() on. */
 #define RBI_LINK_UNUSED_MS 10000U

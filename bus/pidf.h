@@ -55,7 +55,10 @@ RBI_MUST_CHECK int rbi_path_parse(const char *text, size_t length, struct rbi_pa
 /** Sentence for an error, for example "element longer than 63 bytes". */
 const char *rbi_path_error_text(enum rbi_path_error error);
 
-/** Id of a cluster: XXH3-64 of its canonical path; never 0 (0 is the daemon, a hash of 0 becomes 1). */
+/**
+ * Id of a cluster: XXH3-64 of its canonical path; never 0 (0 is the daemon, a hash of 0 becomes
+ * 1).
+ */
 uint64_t rbi_cluster_id(const char *path, size_t length);
 /**
  * Id of an instance name: a decimal number 1..2^31-1 without sign or leading zero is

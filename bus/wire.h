@@ -78,7 +78,9 @@ struct rbi_text {
     F(u64, daemon_incarnation, 2, 1) /* random, one each start of the daemon */                    \
     F(u64, features, 3, 0)                                                                         \
     F(text, software, 4, 0)                                                                        \
-    F(u64, directory_bytes, 5, 1)
+    F(u64, directory_bytes, 5, 1)                                                                  \
+    F(u32, ping_interval_ms, 6, 0) /* for clients that name none; 0: the client's own default */   \
+    F(u32, ping_misses, 7, 0)
 #define RBI_WIRE_FIELDS_error(F)                                                                   \
     F(i32, code, 1, 1) /* enum ringbus_error */                                                    \
     F(text, text, 2, 0)                                                                            \

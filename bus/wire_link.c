@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bus/wire_link.c - tables of the messages about interest in clusters, introductions, ends of links. */
+/*
+ * bus/wire_link.c - tables of the messages about interest in clusters, introductions, ends of
+ * links.
+ */
 #include "bus/wire_table.h"
 
 #define RBI_WIRE_OF rbi_wire_target

@@ -16,7 +16,10 @@ struct rbi_wire_stream {
 };
 
 void rbi_wire_stream_init(struct rbi_wire_stream *stream);
-/** Where the next packet may be read to, and how many bytes fit: at least RBI_WIRE_FRAME_MAX once rbi_wire_stream_next() has said RBI_WIRE_SHORT. */
+/**
+ * Where the next packet may be read to, and how many bytes fit: at least RBI_WIRE_FRAME_MAX once
+ * rbi_wire_stream_next() has said RBI_WIRE_SHORT.
+ */
 void *rbi_wire_stream_room(struct rbi_wire_stream *stream, size_t *size);
 /** @p size bytes were put there. */
 void rbi_wire_stream_filled(struct rbi_wire_stream *stream, size_t size);

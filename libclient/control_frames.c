@@ -59,6 +59,20 @@ static void map_directory(struct ringbus *bus, int fd, uint64_t bytes)
     bus->directory_mapped = true;
 }
 
+/* What the application left open, the bus's configuration decides. Untrusted as any other. */
+static void take_terms(struct ringbus *bus, const struct rbi_wire_hello_ok *body)
+{
+    struct rbi_link_terms terms = bus->terms;
+    if (bus->terms_from_daemon && body->ping_interval_ms != 0 && body->ping_misses != 0) {
+        terms.ping_interval_ms = body->ping_interval_ms;
+        terms.ping_misses = body->ping_misses;
+        terms.dead_after_ms = rbi_link_dead_after_ms(terms.ping_interval_ms, terms.ping_misses);
+        if (rbi_link_terms_check(&terms) == 0) {
+            bus->terms = terms;
+        }
+    }
+}
+
 static void
 on_hello_ok(struct ringbus *bus, const struct rbi_wire_hello_ok *body, struct rbi_fdlist *fds)
 {
@@ -71,6 +85,7 @@ on_hello_ok(struct ringbus *bus, const struct rbi_wire_hello_ok *body, struct rb
     }
     map_directory(bus, fd, body->directory_bytes);
     (void)close(fd);
+    take_terms(bus, body);
     if (control->phase != RBI_CONTROL_HELLO) {
         return; /* a larger directory has taken over */
     }

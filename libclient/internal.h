@@ -297,6 +297,7 @@ struct ringbus {
     uint32_t spin_now_us; /* adaptive share of spin_us */
     uint32_t weight;
     struct rbi_link_terms terms;
+    bool terms_from_daemon; /* the application named neither interval nor misses */
     uint64_t random;
     uint64_t link_lives;   /* ends made so far */
     struct rbi_view *view; /* of the message whose callback runs */
@@ -396,7 +397,10 @@ void rbi_control_input(struct ringbus *bus);
 /** Reconnects when its time has come; times out a handshake. */
 void rbi_control_tick(struct ringbus *bus, uint64_t now_ns);
 uint64_t rbi_control_deadline_ns(const struct ringbus *bus);
-/** Queues and tries to send a frame; descriptors are borrowed. @return its serial, 0 when not connected */
+/**
+ * Queues and tries to send a frame; descriptors are borrowed. @return its serial, 0 when not
+ * connected
+ */
 uint32_t rbi_control_send(struct ringbus *bus,
                           enum rbi_wire_type type,
                           const void *body,
@@ -464,7 +468,9 @@ void rbi_end_finish_leaving(struct ringbus *bus, struct rbi_end *end);
 
 struct rbi_cluster *rbi_cluster_find(struct ringbus *bus, uint64_t id);
 struct rbi_member *rbi_member_find(const struct rbi_cluster *cluster, int32_t instance);
-/** Adds an absent member in its place; NULL: no memory. Moves the others: pointers to members end. */
+/**
+ * Adds an absent member in its place; NULL: no memory. Moves the others: pointers to members end.
+ */
 struct rbi_member *rbi_member_add(struct rbi_cluster *cluster, int32_t instance);
 void rbi_cluster_free(struct rbi_cluster *cluster);
 /** Rebuilds the list of usable ends. */
@@ -536,7 +542,9 @@ void rbi_send_flush(struct ringbus *bus);
 void rbi_send_blocked(struct ringbus *bus, struct rbi_end *end, uint64_t body_bytes);
 /** Takes in returned chunks of all links. */
 void rbi_send_collect(struct ringbus *bus);
-/** A chunk for @p size bytes, collecting returns when the pool is empty. 0 or public error (noted). */
+/**
+ * A chunk for @p size bytes, collecting returns when the pool is empty. 0 or public error (noted).
+ */
 int rbi_send_chunk(struct ringbus *bus, struct rbi_end *end, uint64_t size, struct rbi_chunk *out);
 
 /** Checks a loan and a size within it. 0 or a public error (noted). */
@@ -563,7 +571,7 @@ void rbi_calls_not_sent(struct ringbus *bus, uint64_t tag, int error);
 void rbi_calls_peer_gone(struct ringbus *bus, const struct rbi_pidf *peer, int error);
 void rbi_calls_end_all(struct ringbus *bus, int error);
 
-/* ---- event.c, poll.c, wait.c --------------------------------------------------------------------- */
+/* ---- event.c, poll.c, wait.c ----------------------------------------------------------------- */
 
 /** Message view of a record in our own or a peer's lane. 0; -EPROTO */
 struct rbi_view {
@@ -594,13 +602,17 @@ void rbi_events_flush(struct ringbus *bus);
 void rbi_emit(struct ringbus *bus, const struct ringbus_event *event);
 /** Runs a tick now: clock, deadlines, control socket, pending control records. */
 void rbi_tick(struct ringbus *bus, uint64_t now_ns);
-/** Looks at the epoll set without waiting (@p timeout_ms 0) or waiting. @return events, < 0 -errno */
+/**
+ * Looks at the epoll set without waiting (@p timeout_ms 0) or waiting. @return events, < 0 -errno
+ */
 int rbi_wait_events(struct ringbus *bus, int timeout_ms);
 bool rbi_wait_lane_ready(struct ringbus *bus);
 void rbi_wait_deinit(struct ringbus *bus);
 int rbi_wait_init(struct ringbus *bus);
 int rbi_wait_add(struct ringbus *bus, int fd, uint64_t tag, bool writable);
-/** Before closing: a child of a fork may hold the same description, and would keep it in the set. */
+/**
+ * Before closing: a child of a fork may hold the same description, and would keep it in the set.
+ */
 void rbi_wait_remove(struct ringbus *bus, int fd);
 int rbi_wait_modify(struct ringbus *bus, int fd, uint64_t tag, bool writable);
 /** Before an external loop waits: announce sleep and look once more. */

@@ -89,6 +89,7 @@ plan_pool(struct ringbus *bus, const struct ringbus_options *options, struct rbi
 
 static int check_terms(struct ringbus *bus, const struct ringbus_options *options)
 {
+    bus->terms_from_daemon = options->ping_interval_ms == 0 && options->ping_misses == 0;
     bus->terms.ping_interval_ms = or_default(options->ping_interval_ms, PING_DEFAULT_MS);
     bus->terms.ping_misses = or_default(options->ping_misses, MISSES_DEFAULT);
     bus->terms.dead_after_ms =
@@ -169,7 +170,7 @@ static int set_socket(struct ringbus *bus, const char *given)
     return 0;
 }
 
-/* ---- memory ----------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static int make_guard(struct ringbus *bus)
 {
@@ -280,7 +281,7 @@ static void free_handle(struct ringbus *bus)
     free(bus);
 }
 
-/* ---- open --------------------------------------------------------------------------------------- */
+/* ---- open ------------------------------------------------------------------------------------ */
 
 static void init_fields(struct ringbus *bus, const struct ringbus_options *options)
 {
@@ -371,7 +372,7 @@ int ringbus_open(const struct ringbus_options *options, struct ringbus **out)
     return 0;
 }
 
-/* ---- close ---------------------------------------------------------------------------------------- */
+/* ---- close ----------------------------------------------------------------------------------- */
 
 static bool all_consumed(const struct ringbus *bus)
 {

@@ -147,7 +147,7 @@ static int take_record(struct ringbus *bus, struct rbi_end *end, const struct rb
     return 0;
 }
 
-/* ---- one lane --------------------------------------------------------------------------------- */
+/* ---- one lane -------------------------------------------------------------------------------- */
 
 static void release(struct ringbus *bus, struct rbi_end *end)
 {
@@ -239,7 +239,7 @@ static void reap(struct ringbus *bus)
     }
 }
 
-/* ---- now and then ------------------------------------------------------------------------------- */
+/* ---- now and then ---------------------------------------------------------------------------- */
 
 static void tick_ends(struct ringbus *bus)
 {
@@ -336,7 +336,7 @@ void rbi_tick(struct ringbus *bus, uint64_t now_ns)
     report_daemon(bus);
 }
 
-/* ---- the public call ------------------------------------------------------------------------------ */
+/* ---- the public call ------------------------------------------------------------------------- */
 
 static int do_poll(struct ringbus *bus, int max)
 {

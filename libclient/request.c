@@ -231,7 +231,7 @@ void rbi_calls_end_all(struct ringbus *bus, int error)
     }
 }
 
-/* ---- public calls ----------------------------------------------------------------------------- */
+/* ---- public calls ---------------------------------------------------------------------------- */
 
 static int start_call(struct ringbus *bus,
                       struct rbi_end *end,

@@ -124,7 +124,7 @@ int rbi_wait_events(struct ringbus *bus, int timeout_ms)
     return n;
 }
 
-/* ---- is there anything to do? ----------------------------------------------------------------- */
+/* ---- is there anything to do? ---------------------------------------------------------------- */
 
 static bool lane_ready(const struct rbi_end *end)
 {
@@ -208,7 +208,7 @@ static bool work_waits(struct ringbus *bus)
            bus->daemon_back_pending;
 }
 
-/* ---- sleeping ------------------------------------------------------------------------------------ */
+/* ---- sleeping -------------------------------------------------------------------------------- */
 
 static void want_space(struct ringbus *bus)
 {
@@ -352,7 +352,7 @@ int ringbus_wake(struct ringbus *bus)
     return 0;
 }
 
-/* ---- external loops --------------------------------------------------------------------------------- */
+/* ---- external loops -------------------------------------------------------------------------- */
 
 static void arm_timer(struct ringbus *bus)
 {

@@ -103,7 +103,8 @@ uint64_t rbi_lane_body_max(uint64_t capacity);
  * @param tx     producer
  * @param size   body bytes, 0 to rbi_lane_body_max()
  * @param room   RBI_LANE_CONTROL_ROOM for data, 0 for control records
- * @param body   set on RBI_LANE_OK: lent until commit, 8-byte aligned (its byte 8 is 16-byte aligned)
+ * @param body   set on RBI_LANE_OK: lent until commit, 8-byte aligned (its byte 8 is 16-byte
+ *               aligned)
  * @retval RBI_LANE_OK    reserved
  * @retval RBI_LANE_FULL  no room now
  * @retval -EMSGSIZE      size out of range; the lane is unharmed
@@ -112,10 +113,16 @@ uint64_t rbi_lane_body_max(uint64_t capacity);
 RBI_MUST_CHECK static inline int
 rbi_lane_reserve(struct rbi_lane_tx *tx, uint64_t size, uint64_t room, unsigned char **body);
 
-/** Publishes the reserved record with release order. @p size at most what was reserved; @p meta not 0. */
+/**
+ * Publishes the reserved record with release order. @p size at most what was reserved; @p meta not
+ * 0.
+ */
 static inline void rbi_lane_commit(struct rbi_lane_tx *tx, uint64_t size, uint32_t meta);
 
-/** The same, sequentially consistent: needed before looking whether the receiver sleeps (shm/bell.h). */
+/**
+ * The same, sequentially consistent: needed before looking whether the receiver sleeps
+ * (shm/bell.h).
+ */
 static inline void rbi_lane_commit_seq(struct rbi_lane_tx *tx, uint64_t size, uint32_t meta);
 
 /**

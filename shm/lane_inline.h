@@ -28,7 +28,7 @@ static inline uint64_t rbi_lane_body_max_of_mask(uint64_t mask)
  */
 RBI_MUST_CHECK static inline int rbi_lane_read_pos(const struct rbi_lane_tx *tx, uint64_t *out)
 {
-    /* A2: pairs with R2. B8: pairs with B7. */
+    /* A2: pairs with R2. B8: pairs with B5. */
     const uint64_t pos_raw = rbi_load_seq(tx->read_pos);
     if ((pos_raw & (RBI_LINE - 1)) != 0 || pos_raw - tx->read_seen > tx->pos - tx->read_seen) {
         return -EPROTO;
@@ -103,7 +103,7 @@ RBI_MUST_CHECK static inline int rbi_lane_peek(const struct rbi_lane_rx *rx,
                                                struct rbi_lane_record *out)
 {
     const uint64_t offset = rx->pos & rx->mask;
-    /* A1: pairs with R1. B4: pairs with B3. */
+    /* A1: pairs with R1. B4: pairs with B1. */
     const uint64_t word_raw = rbi_load_seq(rbi_au64_at_const(rx->base, offset));
     if (word_raw == 0) {
         return RBI_LANE_EMPTY;

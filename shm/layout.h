@@ -64,7 +64,10 @@ struct rbi_side {
     /* Owner as sender: 0, or 1 + the read_pos that it waits for (positions are multiples of 64). */
     rbi_au64 want_pos;
     uint64_t reserved3[15];
-    /* Owner as sender: a lazily updated copy of what it has written, for tools; nobody relies on it. */
+    /*
+     * Owner as sender: a lazily updated copy of what it has written, for tools; nobody relies on
+     * it.
+     */
     rbi_au64 written_hint;
     uint64_t reserved4[15];
 };

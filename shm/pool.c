@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/** Class sizes and offsets that @p plan comes to; returns the segment's size, 0 when out of range. */
+/**
+ * Class sizes and offsets that @p plan comes to; returns the segment's size, 0 when out of range.
+ */
 static uint64_t lay_out(const struct rbi_pool_plan *plan, struct rbi_pool_class *classes)
 {
     if (plan->class_count == 0 || plan->class_count > RBI_POOL_CLASSES_MAX) {

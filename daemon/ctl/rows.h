@@ -33,11 +33,15 @@ struct rbi_ctl_rows {
     size_t link_room;
 };
 
-/** Reads the endpoints at or below @p prefix, sorted by path. Complains itself. @return exit code */
+/**
+ * Reads the endpoints at or below @p prefix, sorted by path. Complains itself. @return exit code
+ */
 RBI_MUST_CHECK int rbi_ctl_rows_endpoints(struct rbi_ctl_rows *rows,
                                           struct rbi_ctl_control *control,
                                           const char *prefix);
-/** Reads the links of which an end lies at or below @p prefix. Complains itself. @return exit code */
+/**
+ * Reads the links of which an end lies at or below @p prefix. Complains itself. @return exit code
+ */
 RBI_MUST_CHECK int
 rbi_ctl_rows_links(struct rbi_ctl_rows *rows, struct rbi_ctl_control *control, const char *prefix);
 void rbi_ctl_rows_deinit(struct rbi_ctl_rows *rows);

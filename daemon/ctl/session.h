@@ -40,7 +40,10 @@ RBI_MUST_CHECK int rbi_ctl_session_open(struct rbi_ctl_session *session,
 RBI_MUST_CHECK int rbi_ctl_session_target(struct rbi_ctl_session *session, const char *path);
 /** Waits (again) until a link is READY, at most --timeout. Complains itself. @return exit code */
 RBI_MUST_CHECK int rbi_ctl_session_wait_ready(struct rbi_ctl_session *session);
-/** Dispatches once; waits up to @p timeout_ms when there was nothing. Complains itself. @return exit code */
+/**
+ * Dispatches once; waits up to @p timeout_ms when there was nothing. Complains itself. @return
+ * exit code
+ */
 RBI_MUST_CHECK int rbi_ctl_session_step(struct rbi_ctl_session *session, int timeout_ms);
 /** Closes; with @p drain_ms waits for the consumption of what was sent. @return exit code */
 int rbi_ctl_session_close(struct rbi_ctl_session *session, uint32_t drain_ms);
@@ -49,7 +52,10 @@ int rbi_ctl_session_close(struct rbi_ctl_session *session, uint32_t drain_ms);
 bool rbi_ctl_stopping(void);
 /** "crashed" and so on. */
 const char *rbi_ctl_reason_name(enum ringbus_reason reason);
-/** Reads standard input to its end, at most @p max bytes. Complains itself; caller frees. @return exit code */
+/**
+ * Reads standard input to its end, at most @p max bytes. Complains itself; caller frees. @return
+ * exit code
+ */
 RBI_MUST_CHECK int rbi_ctl_input_read(const struct rbi_ctl_args *args,
                                       size_t max,
                                       unsigned char **out,

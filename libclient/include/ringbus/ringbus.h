@@ -291,31 +291,38 @@ enum ringbus_mode {
 /** Options of ringbus_open(). Start from RINGBUS_OPTIONS_INIT; a zero field means its default. */
 struct ringbus_options {
     size_t struct_size; /**< set by RINGBUS_OPTIONS_INIT */
-    const char *socket; /**< daemon's socket; default $RINGBUS_SOCKET, then the standard places */
-    const char *path;   /**< 7 elements; NULL: an anonymous client that nobody can look up */
-    uint32_t weight;    /**< share of dispatch, 1 to 1000, default 100; RINGBUS_WEIGHT_NONE: 0 */
-    const char *set;    /**< "name.area.group" or NULL */
-    const char *idc;    /**< location, "group" or "group/zone", or NULL */
-    const char *tags;   /**< "tag,tag" or NULL */
-    const char *token;  /**< for buses that ask for one */
+    /** Daemon's socket; default $RINGBUS_SOCKET, then the standard places. */
+    const char *socket;
+    /** 7 elements; NULL: an anonymous client that nobody can look up. */
+    const char *path;
+    /** Share of dispatch, 1 to 1000, default 100; RINGBUS_WEIGHT_NONE: 0. */
+    uint32_t weight;
+    const char *set;   /**< "name.area.group" or NULL */
+    const char *idc;   /**< location, "group" or "group/zone", or NULL */
+    const char *tags;  /**< "tag,tag" or NULL */
+    const char *token; /**< for buses that ask for one */
     enum ringbus_mode mode;
-    uint32_t
-        lane_bytes; /**< ring towards each peer, power of two, 4 KiB to 64 MiB, default 64 KiB */
-    uint32_t
-        inline_max; /**< payloads up to this many bytes travel in the ring, default lane/8, at most 8 KiB by default */
-    uint32_t
-        refs_per_link; /**< payloads by reference under way on a link, 16 to 65536, default 256 */
-    struct ringbus_pool_class
-        pool[RINGBUS_POOL_CLASSES_MAX]; /**< default 16 KiB x 16, 128 KiB x 4, 1 MiB x 2 */
-    uint32_t
-        ping_interval_ms; /**< to peers that this endpoint asked for, 10 to 60000, default 1000 */
-    uint32_t ping_misses; /**< 1 to 100, default 3 */
-    uint32_t connect_timeout_ms; /**< for ringbus_open() to reach the daemon, default 5000 */
-    uint32_t spin_us;            /**< longest spin of ringbus_wait() before it sleeps, default 50 */
-    ringbus_message_fn
-        on_message; /**< NULL: messages are counted and dropped with an error to requesters */
-    ringbus_event_fn on_event; /**< NULL: events are not reported */
-    void *user;                /**< passed to both */
+    /** Ring towards each peer, bytes: power of two, 4 KiB to 64 MiB, default 64 KiB. */
+    uint32_t lane_bytes;
+    /** Payloads up to so many bytes travel in the ring; default lane_bytes / 8, at most 8 KiB. */
+    uint32_t inline_max;
+    /** Payloads by reference under way on a link: power of two, 16 to 65536, default 256. */
+    uint32_t refs_per_link;
+    /** Chunks for larger payloads, default 16 KiB x 16, 128 KiB x 4, 1 MiB x 2. */
+    struct ringbus_pool_class pool[RINGBUS_POOL_CLASSES_MAX];
+    /** To peers that this endpoint asked for: 10 to 60000, default the daemon's (1000). */
+    uint32_t ping_interval_ms;
+    /** 1 to 100, default the daemon's (3). */
+    uint32_t ping_misses;
+    /** For ringbus_open() to reach the daemon, default 5000. */
+    uint32_t connect_timeout_ms;
+    /** Longest spin of ringbus_wait() before it sleeps, at most 1000000, default 50. */
+    uint32_t spin_us;
+    /** NULL: messages are counted and dropped, requests answered with an error. */
+    ringbus_message_fn on_message;
+    /** NULL: events are not reported. */
+    ringbus_event_fn on_event;
+    void *user; /**< passed to both */
 };
 #define RINGBUS_WEIGHT_NONE UINT32_MAX
 #define RINGBUS_OPTIONS_INIT                                                                       \
@@ -525,7 +532,10 @@ RINGBUS_API int ringbus_claim(struct ringbus *bus,
                               size_t size,
                               unsigned flags,
                               struct ringbus_claim *out);
-/** Sends the first @p size bytes of the claim. @retval 1; RINGBUS_E_PEER_GONE; RINGBUS_E_CLOSED; RINGBUS_E_ARGUMENT (still open) */
+/**
+ * Sends the first @p size bytes of the claim. @retval 1; RINGBUS_E_PEER_GONE; RINGBUS_E_CLOSED;
+ * RINGBUS_E_ARGUMENT (still open)
+ */
 RINGBUS_API int ringbus_commit(struct ringbus *bus, struct ringbus_claim *claim, size_t size);
 /** Gives the room back; nothing is sent. */
 RINGBUS_API int ringbus_abort(struct ringbus *bus, struct ringbus_claim *claim);
@@ -538,7 +548,10 @@ struct ringbus_loan {
 };
 /** Takes a chunk. @retval 0; RINGBUS_E_NO_CHUNK; RINGBUS_E_TOO_BIG */
 RINGBUS_API int ringbus_loan(struct ringbus *bus, size_t size, struct ringbus_loan *out);
-/** Sends the first @p size bytes of a loan without copying; the loan stays the caller's. Returns as ringbus_send(). */
+/**
+ * Sends the first @p size bytes of a loan without copying; the loan stays the caller's. Returns as
+ * ringbus_send().
+ */
 RINGBUS_API int ringbus_send_loan(struct ringbus *bus,
                                   const struct ringbus_addr *to,
                                   uint64_t key,
@@ -571,7 +584,8 @@ RINGBUS_API int ringbus_request(struct ringbus *bus,
 
 /**
  * Answers a request, inside its callback or later with a copy of its reply_to.
- * @retval 1; RINGBUS_E_NOT_REQUEST; RINGBUS_E_PEER_GONE; RINGBUS_E_FULL; RINGBUS_E_NO_CHUNK; RINGBUS_E_TOO_BIG
+ * @retval 1; RINGBUS_E_NOT_REQUEST; RINGBUS_E_PEER_GONE; RINGBUS_E_FULL; RINGBUS_E_NO_CHUNK;
+ *            RINGBUS_E_TOO_BIG
  */
 RINGBUS_API int ringbus_reply(struct ringbus *bus,
                               const struct ringbus_reply_to *to,
