@@ -26,8 +26,7 @@ void rbi_handle_accept(const struct rbi_request *request)
     struct rbi_endpoint *server = request->peer->endpoint;
     struct rbi_link *link = rbi_link_find(request->daemon, body->link_id);
     if (!link || link->server != server || link->linked) {
-        rbi_request_refuse_link(request, RBI_CODE_PEER_GONE, body->link_id,
-                                "this introduction is over");
+        rbi_request_refuse(request, RBI_CODE_PEER_GONE, "this introduction is over");
         return;
     }
     if (!rbi_side_admit(request, request->fds->fds[0], body->side_bytes, &link->charges[1])) {

@@ -62,7 +62,8 @@ static bool introduce_check(const struct rbi_request *request, const struct rbi_
     const struct rbi_endpoint *requester = request->peer->endpoint;
     const struct rbi_link *link = rbi_link_find_pair(request->daemon, requester, server);
     if (link) {
-        rbi_request_refuse_link(request, RBI_CODE_IN_USE, link->id, "the two have a link already");
+        rbi_peer_send_error(request->peer, request->serial, RBI_CODE_IN_USE, link->id,
+                            "the two have a link already");
         return false;
     }
     if (requester->state == RBI_ENDPOINT_CLOSED) {

@@ -143,7 +143,7 @@ void rbi_link_end(struct rbi_link *link,
         if (link->linked) {
             link_tell_down(link, link->requester, reason);
         } else {
-            rbi_peer_send_error(link->requester->peer, link->serial, code, link->id, "%s", text);
+            rbi_peer_send_error(link->requester->peer, link->serial, code, 0, "%s", text);
         }
     }
     (void)rbi_link_free(link);

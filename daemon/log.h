@@ -8,14 +8,17 @@
  */
 #include "bus/config.h"
 
-/** Longest line, bytes; longer ones are cut. Below PIPE_BUF, so that a line is written whole or not. */
+/** Longest line, bytes; longer ones are cut. Below PIPE_BUF: a line is written whole or not. */
 #define RBI_LOG_LINE_MAX 1024U
 
 void rbi_log_init(void);
 void rbi_log_set_level(enum rbi_log_level level);
 uint64_t rbi_log_dropped(void);
 
-/** @param event  word that names what happened; @param format  further key=value pairs, may be "" */
+/**
+ * @param event   word that names what happened
+ * @param format  further key=value pairs
+ */
 void rbi_log(enum rbi_log_level level, const char *event, const char *format, ...) RBI_PRINTF(3, 4);
 
 /** Text in a form that is safe in a line: quoted, everything else than printable ASCII escaped. */

@@ -272,7 +272,7 @@ void rbi_loop_dispatch(struct rbi_loop_source *source, unsigned events)
     }
 }
 
-/** Gives every source that asked for it one more call; what they ask for now waits for the next turn. */
+/** One more call for every source that asked; what they ask for now waits for the next turn. */
 static void loop_run_again(struct rbi_loop *loop)
 {
     unsigned budget = 0;

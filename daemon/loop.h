@@ -21,7 +21,7 @@ struct rbi_loop;
 typedef void (*rbi_loop_ready_fn)(void *context, unsigned events);
 typedef void (*rbi_loop_timer_fn)(void *context);
 typedef void (*rbi_loop_task_fn)(void *context);
-/** @param result  an accepted descriptor, owned by the callee (non-blocking, close-on-exec), or -errno */
+/** @param result  a non-blocking, close-on-exec descriptor, the callee's from now on, or -errno */
 typedef void (*rbi_loop_accept_fn)(void *context, int result);
 
 /** A watched descriptor; embed it. Private. */

@@ -9,7 +9,7 @@
 
 /** Sends lines such as "READY=1"; nothing happens when no manager listens. */
 void rbi_notify(const char *state);
-/** First handed-over socket, made close-on-exec, or -1. The variables are removed from the environment. */
+/** First handed-over socket, close-on-exec, or -1. Takes the variables out of the environment. */
 int rbi_notify_listen_fd(void);
 /** How often the manager wants to hear "WATCHDOG=1", in ns: half of what it said; 0 = never. */
 uint64_t rbi_notify_watchdog_ns(void);

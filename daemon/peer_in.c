@@ -53,7 +53,7 @@ static void peer_stall_over(void *context)
     rbi_peer_resume(peer);
 }
 
-/** Answers to what the daemon asked are free: a server must be able to take any number of clients. */
+/** Answers to what the daemon asked are free: a server must be able to take many clients. */
 static bool peer_message_charged(unsigned type)
 {
     return type != RBI_WIRE_ACCEPT && type != RBI_WIRE_REFUSE && type != RBI_WIRE_LINK_DOWN;
@@ -95,7 +95,7 @@ static bool peer_take_fds(struct rbi_peer *peer, struct rbi_fdlist *fds)
     return true;
 }
 
-/** Moves the first @p wanted waiting descriptors, or as many as there are, to a frame's own list. */
+/** Moves the first @p wanted waiting descriptors, or what there is, to a frame's own list. */
 static void peer_give_fds(struct rbi_peer *peer, struct rbi_fdlist *out, unsigned wanted)
 {
     const unsigned given = wanted < peer->fds.count ? wanted : peer->fds.count;
@@ -106,7 +106,7 @@ static void peer_give_fds(struct rbi_peer *peer, struct rbi_fdlist *out, unsigne
     memmove(peer->fds.fds, peer->fds.fds + given, peer->fds.count * sizeof(int));
 }
 
-/** All frames of the packets read so far were handled: what is left belongs to one that has begun. */
+/** All frames read so far were handled: what is left belongs to one that has begun. */
 static void peer_check_fds(struct rbi_peer *peer)
 {
     if (peer->doomed || rbi_wire_stream_partial(&peer->stream)) {

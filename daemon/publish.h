@@ -25,7 +25,7 @@ struct rbi_publish {
 
 RBI_MUST_CHECK int rbi_publish_init(struct rbi_daemon *daemon);
 void rbi_publish_deinit(struct rbi_publish *publish);
-/** Writes the snapshot of a cluster and the revision. @retval 0; -errno no room and none to be had */
+/** Writes a cluster's snapshot and the revision. @retval 0; -errno no room, and none to be had */
 RBI_MUST_CHECK int rbi_publish_cluster(struct rbi_daemon *daemon,
                                        const struct rbi_cluster *cluster);
 void rbi_publish_withdraw(struct rbi_daemon *daemon, const struct rbi_cluster *cluster);

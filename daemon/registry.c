@@ -183,7 +183,7 @@ static struct rbi_cluster *cluster_new(struct rbi_registry *registry,
     return cluster;
 }
 
-/** Keeps an empty cluster for a while; the one that is empty for longest goes when there are many. */
+/** Keeps an empty cluster for a while; the one empty for longest goes when there are many. */
 static void cluster_set_idle(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
 {
     struct rbi_registry *registry = &daemon->registry;

@@ -53,14 +53,6 @@ void rbi_request_refuse(const struct rbi_request *request, int code, const char 
     rbi_peer_send_error(request->peer, request->serial, code, 0, "%s", text);
 }
 
-void rbi_request_refuse_link(const struct rbi_request *request,
-                             int code,
-                             uint64_t link_id,
-                             const char *text)
-{
-    rbi_peer_send_error(request->peer, request->serial, code, link_id, "%s", text);
-}
-
 void rbi_request_refuse_errno(const struct rbi_request *request, const char *what, int error)
 {
     static const struct {

@@ -19,7 +19,7 @@ struct rbi_request {
     struct rbi_fdlist *fds; /* as many as the message carries; a handler steals what it keeps */
 };
 
-/** Handles a whole frame. Untrusted. @param fds  those of this frame; the caller closes what is left */
+/** Handles a whole frame. Untrusted. @param fds  of this frame; the caller closes what is left */
 void rbi_request_handle(struct rbi_peer *peer,
                         const struct rbi_wire_header *header,
                         const void *frame,
@@ -31,11 +31,6 @@ void rbi_request_ok(const struct rbi_request *request, uint64_t value);
 /** Answers ERROR; the client may go on. */
 void rbi_request_refuse(const struct rbi_request *request, int code, const char *format, ...)
     RBI_PRINTF(3, 4);
-/** The same about a link. */
-void rbi_request_refuse_link(const struct rbi_request *request,
-                             int code,
-                             uint64_t link_id,
-                             const char *text);
 /** Answers ERROR for what a system call or an adopted segment said. @param what  "page" */
 void rbi_request_refuse_errno(const struct rbi_request *request, const char *what, int error);
 /** The client broke the protocol: ERROR with the reason, a line in the log, end. */

@@ -70,6 +70,8 @@ static void become_daemon(struct cluster *cluster, const char *const *arguments)
     if (log < 0 || dup2(log, STDERR_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0) {
         _exit(126);
     }
+    /* Whatever the test, or who started it, has open is not the daemon's. */
+    (void)close_range(STDERR_FILENO + 1, ~0U, 0);
     /* No daemon outlives a test that crashes. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (cluster->before_exec) {
