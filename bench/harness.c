@@ -136,6 +136,15 @@ struct ringbus *bench_open(const struct bench_daemon *daemon,
                            const char *peer,
                            struct ringbus_addr *addr)
 {
+    return bench_open_beside(daemon, options, peer, addr, NULL);
+}
+
+struct ringbus *bench_open_beside(const struct bench_daemon *daemon,
+                                  const struct ringbus_options *options,
+                                  const char *peer,
+                                  struct ringbus_addr *addr,
+                                  struct ringbus *beside)
+{
     struct ringbus *bus = NULL;
     struct ringbus_options given = *options;
     given.socket = daemon->socket;
@@ -154,8 +163,12 @@ struct ringbus *bench_open(const struct bench_daemon *daemon,
     const uint64_t end_ns = bench_now_ns() + UINT64_C(5000000000);
     struct ringbus_stats stats = {.struct_size = sizeof stats};
     do {
-        (void)ringbus_wait(bus, 10);
+        (void)ringbus_wait(bus, beside != NULL ? 0 : 10);
         (void)ringbus_poll(bus, 64);
+        if (beside != NULL) {
+            (void)ringbus_wait(beside, 0);
+            (void)ringbus_poll(beside, 64);
+        }
         (void)ringbus_stats(bus, &stats);
     } while (stats.links == 0 && bench_now_ns() < end_ns);
     if (stats.links == 0) {

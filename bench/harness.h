@@ -48,5 +48,11 @@ struct ringbus *bench_open(const struct bench_daemon *daemon,
                            const struct ringbus_options *options,
                            const char *peer,
                            struct ringbus_addr *addr);
+/** The same, polling another handle of this thread meanwhile: the peer's. */
+struct ringbus *bench_open_beside(const struct bench_daemon *daemon,
+                                  const struct ringbus_options *options,
+                                  const char *peer,
+                                  struct ringbus_addr *addr,
+                                  struct ringbus *beside);
 
 #endif

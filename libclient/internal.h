@@ -288,9 +288,9 @@ struct ringbus {
     uint64_t timer_armed_ns;
     uint64_t idle_since_ns;
     uint64_t last_epoll_ns;
-    uint64_t published_ns;     /* when the counters were last copied into the page */
-    uint64_t received_at_tick; /* to tell a quiet time from a busy one */
-    uint32_t state;            /* enum rbi_endpoint_state */
+    uint64_t published_ns;    /* when the counters were last copied into the page */
+    uint64_t traffic_at_tick; /* to tell a quiet time from a busy one */
+    uint32_t state;           /* enum rbi_endpoint_state */
     uint32_t lane_bytes;
     uint32_t refs_per_link;
     uint32_t spin_us;

@@ -304,10 +304,10 @@ static void look_at_daemon(struct ringbus *bus)
     if (bus->control.out_first != NULL) {
         rbi_control_flush(bus);
     }
-    const uint64_t received =
-        bus->counters[RBI_COUNTER_received] + bus->counters[RBI_COUNTER_replies];
-    if (received != bus->received_at_tick) {
-        bus->received_at_tick = received;
+    const uint64_t traffic = bus->counters[RBI_COUNTER_received] +
+                             bus->counters[RBI_COUNTER_replies] + bus->counters[RBI_COUNTER_sent];
+    if (traffic != bus->traffic_at_tick) {
+        bus->traffic_at_tick = traffic;
         bus->last_epoll_ns = bus->now_ns;
     } else if (bus->now_ns - bus->last_epoll_ns >= QUIET_EPOLL_NS) {
         (void)rbi_wait_events(bus, 0);
