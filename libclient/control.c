@@ -238,7 +238,12 @@ void rbi_control_lost(struct ringbus *bus, const char *why)
     }
     if (was_on) {
         rbi_count(bus, RBI_COUNTER_daemon_lost, 1);
-        bus->daemon_lost_pending = true; /* reported by the next poll, whoever noticed it */
+        /* Reported by the next poll, whoever noticed it. */
+        if (bus->daemon_back_pending) {
+            bus->daemon_back_pending = false; /* for the application it was never back */
+        } else {
+            bus->daemon_lost_pending = true;
+        }
     }
 }
 

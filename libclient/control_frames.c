@@ -121,8 +121,7 @@ static void on_registered(struct ringbus *bus,
     control->retry_count = 0;
     publish_identity(bus);
     if (back) {
-        bus->daemon_lost_pending = false;
-        bus->daemon_back_pending = true;
+        bus->daemon_back_pending = true; /* behind a loss that was not reported yet */
         rbi_target_resend(bus);
     }
 }
@@ -186,6 +185,9 @@ static int accept_link(struct ringbus *bus,
     }
     (void)close(side_fd);
     if (r != 0) {
+        if (end->bell >= 0) {
+            rbi_wait_remove(bus, end->bell);
+        }
         end->bell = -1; /* still the caller's */
         rbi_end_free(bus, end);
         return r;
@@ -284,12 +286,13 @@ static void on_linked(struct ringbus *bus,
         struct rbi_wire_link_down down = {.link_id = body->link_id,
                                           .reason = RBI_REASON_NO_RESOURCES};
         rbi_text_set(&down.text, end != NULL ? ringbus_errmsg(bus) : "no longer wanted");
-        (void)rbi_control_send(bus, RBI_WIRE_LINK_DOWN, &down, NULL, 0);
         if (end != NULL) {
+            /* Before anything is sent: losing the daemon then would free it as well. */
             const struct rbi_pidf peer = end->peer;
             rbi_end_free(bus, end);
-            rbi_target_introduce_failed(bus, &peer, r, bus->error.text, false);
+            rbi_target_introduce_failed(bus, &peer, r, ringbus_errmsg(bus), false);
         }
+        (void)rbi_control_send(bus, RBI_WIRE_LINK_DOWN, &down, NULL, 0);
         return;
     }
     open_if_wanted(bus, end);
@@ -300,6 +303,10 @@ static void on_link_down(struct ringbus *bus, const struct rbi_wire_link_down *b
     struct rbi_end *end = rbi_end_find_link(bus, body->link_id);
     if (end != NULL) {
         end->link_id = 0; /* the daemon has forgotten it: nothing to tell it later */
+        if (end->phase == RBI_END_LEAVING && end->leave_reason == RBI_REASON_CRASHED &&
+            body->reason == RBI_REASON_LEFT) {
+            end->leave_reason = RBI_REASON_LEFT; /* its bell was silent before the daemon spoke */
+        }
         rbi_end_peer_gone(bus, end,
                           body->reason > RBI_REASON_NO_RESOURCES ? RBI_REASON_LEFT
                                                                  : (enum rbi_reason)body->reason);

@@ -342,13 +342,21 @@ static void give_back_one(struct ringbus *bus,
     rbi_emit(bus, &event);
 }
 
-/* What the receiver had not released lies in our own lane, untouched. */
+/*
+ * What the receiver had not released lies in our own lane, untouched. It publishes its
+ * position once a batch, so the first of them may have been seen; all of them, when it
+ * may not be dead but paused, or a liar.
+ */
 static void give_back(struct ringbus *bus, struct rbi_end *end)
 {
     struct rbi_lane_record raw;
+    if (end->leave_reason == RBI_REASON_UNTARGETED) {
+        return; /* we left; it reads on what came before our DISCONNECT */
+    }
+    const bool doubtful =
+        end->leave_reason == RBI_REASON_SILENT || end->leave_reason == RBI_REASON_BAD_PEER;
+    unsigned maybe = doubtful ? UINT32_MAX : RBI_BATCH_MAX;
     uint64_t position = rbi_lane_unread_first(&end->tx);
-    /* The receiver publishes its position once a batch: the first of them may have been seen. */
-    unsigned maybe = RBI_BATCH_MAX;
     while (rbi_lane_unread_at(&end->tx, position, &raw) == RBI_LANE_OK) {
         give_back_one(bus, end, &raw, maybe > 0);
         maybe -= maybe > 0 ? 1U : 0U;

@@ -175,7 +175,14 @@ int ringbus_target(struct ringbus *bus,
 
 static void drop_interest(struct ringbus *bus, struct rbi_end *end)
 {
-    if (end != NULL && end->wanted && end->phase == RBI_END_LINKED) {
+    if (end != NULL && end->loop) {
+        /* It stays for what is addressed to it by its id; only the interest ends. */
+        if (end->wanted) {
+            end->wanted = false;
+            rbi_emit_simple(bus, RINGBUS_EVENT_DOWN, &end->peer, end->path, RBI_REASON_UNTARGETED,
+                            0);
+        }
+    } else if (end != NULL && end->wanted && end->phase == RBI_END_LINKED) {
         const struct rbi_link_input input = {.type = RBI_LINK_CLOSE,
                                              .reason = RBI_REASON_UNTARGETED};
         end->wanted = false;

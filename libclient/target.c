@@ -58,11 +58,10 @@ static int introduce(struct ringbus *bus, struct rbi_cluster *cluster, struct rb
                                             .incarnation = peer.incarnation,
                                             .side_bytes = end->own_side.size};
     const int fds[] = {end->own_side.fd, bells[1]};
-    r = rbi_end_index(bus, end);
-    if (r == 0) {
-        end->serial = rbi_control_send(bus, RBI_WIRE_INTRODUCE, &body, fds, RBI_ARRAY_SIZE(fds));
-    }
+    /* Into the look-up only when sent: losing the daemon frees every introducing end there. */
+    end->serial = rbi_control_send(bus, RBI_WIRE_INTRODUCE, &body, fds, RBI_ARRAY_SIZE(fds));
     (void)close(bells[1]); /* the peer holds it now; its death then closes the last one */
+    r = end->serial != 0 ? rbi_end_index(bus, end) : 0;
     if (r < 0 || end->serial == 0) {
         rbi_end_free(bus, end);
         return r < 0 ? rbi_fail_errno(bus, r, "introducing to a peer") : RINGBUS_E_NO_DAEMON;
@@ -82,8 +81,8 @@ advance_member(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_memb
             back_off(bus, member);
             return;
         }
-        if (!end->reported_up) {
-            end->reported_up = true;
+        if (!end->wanted) {
+            end->wanted = true;
             rbi_cluster_end_changed(bus, end);
             rbi_emit_simple(bus, RINGBUS_EVENT_READY, &end->peer, end->path, RBI_REASON_NONE, 0);
         }
