@@ -4,12 +4,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -100,32 +103,55 @@ int cluster_run_daemon(struct cluster *cluster, const char *const *arguments)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+/** Where the daemon says that it is ready, as to a service manager. @return a descriptor, or -1 */
+static int open_notify(const struct cluster *cluster)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/notify", cluster->folder);
+    (void)unlink(address.sun_path);
+    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)(const void *)&address, sizeof(address)) < 0 ||
+        chmod(address.sun_path, 0666) < 0 || setenv("NOTIFY_SOCKET", address.sun_path, 1) < 0) {
+        return failed("notify socket", address.sun_path);
+    }
+    return fd;
+}
+
+/** @return 1 ready, 0 not yet, -1 it has ended */
+static int poll_ready(struct cluster *cluster, int notify_fd)
+{
+    char text[256] = "";
+    int status = 0;
+    struct pollfd ready = {.fd = notify_fd, .events = POLLIN};
+    if (poll(&ready, 1, 10) == 1 && recv(notify_fd, text, sizeof(text) - 1, 0) > 0 &&
+        strstr(text, "READY=1")) {
+        return 1;
+    }
+    if (waitpid(cluster->pid, &status, WNOHANG) == cluster->pid) {
+        cluster->pid = 0;
+        (void)fprintf(stderr, "cluster: ringbusd ended with status %x, see %s\n", (unsigned)status,
+                      cluster->log);
+        return -1;
+    }
+    return 0;
+}
+
 int cluster_start(struct cluster *cluster)
 {
     const char *arguments[] = {"--config", cluster->config, "--socket", cluster->socket, NULL};
     const uint64_t deadline_ms = test_now_ms() + START_MS;
+    const int notify_fd = open_notify(cluster);
+    if (notify_fd < 0) {
+        return -1;
+    }
     cluster->pid = spawn_daemon(cluster, arguments);
-    if (cluster->pid < 0) {
-        cluster->pid = 0;
-        return failed("fork", "");
+    int ready = 0;
+    while (ready == 0 && test_now_ms() < deadline_ms) {
+        ready = poll_ready(cluster, notify_fd);
     }
-    while (test_now_ms() < deadline_ms) {
-        const int fd = rbi_handoff_connect(cluster->socket);
-        if (fd >= 0) {
-            (void)close(fd);
-            return 0;
-        }
-        int status = 0;
-        if (waitpid(cluster->pid, &status, WNOHANG) == cluster->pid) {
-            cluster->pid = 0;
-            (void)fprintf(stderr, "cluster: ringbusd ended with status %x, see %s\n",
-                          (unsigned)status, cluster->log);
-            return -1;
-        }
-        test_sleep_ms(2);
-    }
-    (void)fprintf(stderr, "cluster: ringbusd does not accept\n");
-    return -1;
+    (void)close(notify_fd);
+    (void)unsetenv("NOTIFY_SOCKET");
+    return ready == 1 ? 0 : -1;
 }
 
 int cluster_up(struct cluster *cluster, const char *config)

@@ -23,7 +23,7 @@ struct cluster {
 
 /** Makes the directory; nothing runs yet. @param config  YAML, may be "" */
 int cluster_make(struct cluster *cluster, const char *config);
-/** Starts the daemon and waits until its socket accepts. */
+/** Starts the daemon and waits until it says that it is ready. */
 int cluster_start(struct cluster *cluster);
 /** Both. */
 int cluster_up(struct cluster *cluster, const char *config);

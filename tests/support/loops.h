@@ -19,6 +19,8 @@ extern struct cluster loops_cluster;
 int loops_up(void **state, const char *daemon_keys, const char *rest);
 /** Only makes the directory and the configuration. */
 int loops_make(void **state, const char *daemon_keys, const char *rest);
+/** Descriptors that the daemon holds when nobody is connected; it must be so. -1 on failure */
+int loops_idle_fds(void);
 int loops_setup(void **state);
 int loops_teardown(void **state);
 
