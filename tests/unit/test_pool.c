@@ -249,6 +249,9 @@ static void test_refs_collect_refuses_hostile_returns(void **state)
         memcpy(f.ring, cases[i].entries, sizeof cases[i].entries);
         rbi_store_rlx(&f.returns_pos, cases[i].pos);
         assert_int_equal(rbi_refs_collect(&f.refs, &f.pool), -EPROTO);
+        if (cases[i].pos > 2) {
+            assert_int_equal(rbi_refs_used(&f.refs), 2); /* not an entry is believed */
+        }
         rbi_refs_drop_all(&f.refs, &f.pool);
         assert_int_equal(rbi_refs_used(&f.refs), 0);
         assert_int_equal(rbi_pool_used(&f.pool), 1);
