@@ -2,7 +2,8 @@
 /*
  * bus/link.c - the link's state machine. One function an input; what is reported follows
  * from whether the link was and is usable, in one place, so that no path can report
- * twice or forget to.
+ * twice or forget to. Only a tick moves last_tick_ns: any other input after a sleep
+ * would wipe out the evidence of it.
  */
 #include "bus/link.h"
 
@@ -99,9 +100,11 @@ static void on_open(struct rbi_link_fsm *link,
         link->mine = RBI_USE_WAIT_ACK;
         link->ack_deadline_ns =
             now_ns + rbi_max_u64(ns_of(terms->dead_after_ms), ns_of(ACK_WAIT_MS_MIN));
-        link->last_tick_ns = now_ns;
     } else if (link->mine == RBI_USE_UP) {
+        /* A count of its own: the old one may be older than a sleep of this process. */
         link->next_ping_ns = now_ns + ns_of(terms->ping_interval_ms);
+        link->ping_sent_ns = 0;
+        link->misses = 0;
     }
 }
 
@@ -124,7 +127,6 @@ static void on_ready(struct rbi_link_fsm *link,
         link->theirs = RBI_USE_UP;
         link->their_terms = input->terms;
         link->their_ping_ns = now_ns;
-        link->last_tick_ns = now_ns;
         return;
     }
     /* Refused, or refused after a change: the peer ends its use on reading so. */

@@ -384,6 +384,25 @@ static void test_theirs_suspects_itself(void **state)
     tick_expect(&link, 4000, "Ddc"); /* exactly 2 late, and 4 s of silence */
 }
 
+static void test_inputs_after_a_sleep_do_not_hide_it(void **state)
+{
+    (void)state;
+    struct rbi_link_fsm link;
+    /* Asleep from 1 s to 9 s; the application acts before the first tick. */
+    make_state(&link, "IU");
+    tick_expect(&link, 1000, "");
+    feed(&link, RBI_LINK_OPEN, START + 9000 * MS);
+    tick_expect(&link, 9000, "");
+    assert_string_equal(state_name(&link), "WU");
+    /* With one miss allowed, a PING of before the sleep must not be that miss. */
+    const struct rbi_link_terms once = {1000, 1, 2000};
+    make_state(&link, "UI");
+    tick_expect(&link, 1000, "P");
+    step(&link, (struct rbi_link_input){.type = RBI_LINK_OPEN, .terms = once}, START + 9000 * MS);
+    tick_expect(&link, 10000, "P");
+    tick_expect(&link, 11000, "Ddcm");
+}
+
 static void test_theirs_waiting_for_ack_is_judged_too(void **state)
 {
     (void)state;
@@ -541,6 +560,7 @@ int main(void)
         cmocka_unit_test(test_mine_suspects_itself),
         cmocka_unit_test(test_theirs_silence),
         cmocka_unit_test(test_theirs_suspects_itself),
+        cmocka_unit_test(test_inputs_after_a_sleep_do_not_hide_it),
         cmocka_unit_test(test_theirs_waiting_for_ack_is_judged_too),
         cmocka_unit_test(test_wait_ack_deadline),
         cmocka_unit_test(test_unused_link_ends),
