@@ -244,6 +244,7 @@ void rbi_control_lost(struct ringbus *bus, const char *why)
         } else {
             bus->daemon_lost_pending = true;
         }
+        rbi_wait_nudge(bus);
     }
 }
 

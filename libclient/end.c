@@ -362,6 +362,7 @@ void rbi_end_free(struct ringbus *bus, struct rbi_end *end)
     rbi_end_unindex(bus, end);
     deactivate(bus, end);
     if (end->refs.chunk_of != NULL) {
+        bus->returned += rbi_refs_used(&end->refs);
         rbi_refs_drop_all(&end->refs, &bus->pool);
     }
     rbi_refs_deinit(&end->refs);

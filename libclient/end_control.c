@@ -115,6 +115,7 @@ static void begin_leaving(struct ringbus *bus, struct rbi_end *end, enum rbi_rea
     end->usable = false;
     bus->reap_needed = true;
     rbi_cluster_end_changed(bus, end);
+    rbi_wait_nudge(bus);
 }
 
 static void report_failed(struct ringbus *bus, struct rbi_end *end)

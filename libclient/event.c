@@ -43,6 +43,7 @@ void rbi_emit_simple(struct ringbus *bus,
     if (bus->on_event == NULL) {
         return;
     }
+    rbi_wait_nudge(bus);
     if (events->count == events->room && grow(events) != 0) {
         events->lost = true;
         return;

@@ -253,8 +253,11 @@ struct ringbus {
     bool reap_needed;
     bool woken;         /* ringbus_wake() was called */
     bool external_loop; /* ringbus_fd() was called */
-    bool chunk_starved; /* a send found no chunk */
+    bool polling;       /* inside ringbus_poll(), which prepares an external loop at its end */
+    bool chunk_starved; /* a send found no chunk, or no slot for one */
     int last_errno;
+    uint64_t returned;       /* references and chunks that came back so far */
+    uint64_t returned_until; /* of them, when chunk_starved was set */
     uint64_t now_ns; /* as of the last tick */
     uint64_t next_deadline_ns;
     uint64_t counters[RBI_COUNTER_COUNT];
@@ -286,8 +289,8 @@ struct ringbus {
     int wake;  /* eventfd of our own, never handed out */
     int timer; /* timerfd for external loops, -1 until asked for */
     uint64_t timer_armed_ns;
-    uint64_t idle_since_ns;
-    uint64_t last_epoll_ns;
+    uint64_t idle_since_ns; /* when messages last came, as far as ticks saw */
+    uint64_t last_epoll_ns; /* when the kernel was last asked for news */
     uint64_t published_ns;    /* when the counters were last copied into the page */
     uint64_t traffic_at_tick; /* to tell a quiet time from a busy one */
     uint32_t state;           /* enum rbi_endpoint_state */
@@ -379,11 +382,18 @@ uint64_t rbi_now_ns(void);
 uint64_t rbi_now_coarse_ns(void);
 /** Uniform below @p bound, for jitter. */
 uint64_t rbi_random_below(struct ringbus *bus, uint64_t bound);
+/** An external loop waits on our descriptor: makes its timer follow the next deadline. */
+void rbi_wait_rearm(struct ringbus *bus);
+/** An external loop waits on our descriptor: makes it readable, so that it polls. */
+void rbi_wait_nudge(struct ringbus *bus);
 /** Moves the handle's next deadline forward to at most @p deadline_ns. */
 static inline void rbi_deadline_at_most(struct ringbus *bus, uint64_t deadline_ns)
 {
     if (deadline_ns < bus->next_deadline_ns) {
         bus->next_deadline_ns = deadline_ns;
+        if (RBI_UNLIKELY(bus->external_loop && !bus->polling)) {
+            rbi_wait_rearm(bus);
+        }
     }
 }
 
@@ -540,6 +550,8 @@ void rbi_send_ring(struct ringbus *bus, struct rbi_end *end);
 void rbi_send_flush(struct ringbus *bus);
 /** A send found the lane full: ringbus_wait() is to wait for it. */
 void rbi_send_blocked(struct ringbus *bus, struct rbi_end *end, uint64_t body_bytes);
+/** A send found no chunk or slot: ringbus_wait() is to wait for returns. */
+void rbi_send_starved(struct ringbus *bus);
 /** Takes in returned chunks of all links. */
 void rbi_send_collect(struct ringbus *bus);
 /**

@@ -60,13 +60,17 @@ int ringbus_loan_return(struct ringbus *bus, struct ringbus_loan *loan)
     r = rbi_loan_check(bus, loan, 0, &chunk);
     if (r == 0) {
         rbi_pool_unref(&bus->pool, chunk);
+        bus->returned++;
         memset(loan, 0, sizeof *loan);
     }
     rbi_leave(bus);
     return r;
 }
 
-/* ---- claims: opaque = {kind of claim, cluster, instance | incarnation, key, flags, chunk + 1} */
+/*
+ * ---- claims: opaque = {kind of claim, cluster, instance | incarnation, key, flags, and
+ * chunk + 1 or, in a lane, the life of the link}
+ */
 
 enum { CLAIM_NONE = 0, CLAIM_LANE = 1, CLAIM_CHUNK = 2 };
 
@@ -75,14 +79,14 @@ static void note_claim(struct ringbus_claim *claim,
                        const struct rbi_end *end,
                        uint64_t key,
                        unsigned flags,
-                       uint64_t chunk)
+                       uint64_t where)
 {
     claim->opaque[0] = kind;
     claim->opaque[1] = end->peer.cluster;
     claim->opaque[2] = (uint64_t)(uint32_t)end->peer.instance << 32 | end->peer.incarnation;
     claim->opaque[3] = key;
     claim->opaque[4] = flags;
-    claim->opaque[5] = chunk;
+    claim->opaque[5] = where;
 }
 
 static int
@@ -117,6 +121,9 @@ static int do_claim(struct ringbus *bus,
     if (to == NULL || out == NULL) {
         return rbi_fail(bus, RINGBUS_E_ARGUMENT, "no address or no place for the claim");
     }
+    if ((flags & ~(RINGBUS_KEY | RINGBUS_MORE | RINGBUS_IDEMPOTENT)) != 0) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "unknown flags 0x%x", flags);
+    }
     if (size > bus->size_max) {
         rbi_count(bus, RBI_COUNTER_too_big, 1);
         return rbi_fail_fast(bus, RINGBUS_E_TOO_BIG, NULL, size);
@@ -138,7 +145,7 @@ static int do_claim(struct ringbus *bus,
     if (r == 0) {
         out->size = size;
         note_claim(out, size <= bus->inline_max ? CLAIM_LANE : CLAIM_CHUNK, end, key, flags,
-                   (uint64_t)chunk.idx + 1);
+                   size <= bus->inline_max ? end->link_life : (uint64_t)chunk.idx + 1);
     }
     return r;
 }
@@ -158,27 +165,41 @@ int ringbus_claim(struct ringbus *bus,
     return r;
 }
 
+/* A link that ended while a claim in its lane was open: kept until the claim ends. */
+static RBI_COLD struct rbi_end *claimed_end_of_old(struct ringbus *bus, uint64_t link_life)
+{
+    for (unsigned i = 0; i < bus->end_count; i++) {
+        if (bus->ends[i]->link_life == link_life) {
+            return bus->ends[i];
+        }
+    }
+    return NULL;
+}
+
 /* The end of a claim, if it still is the very life of the peer that was claimed from. */
 static struct rbi_end *claimed_end(struct ringbus *bus, const struct ringbus_claim *claim)
 {
     struct rbi_end *end =
         rbi_end_find(bus, claim->opaque[1], (int32_t)(uint32_t)(claim->opaque[2] >> 32));
-    if (end == NULL || end->peer.incarnation != (uint32_t)claim->opaque[2]) {
-        return NULL;
+    if (claim->opaque[0] == CLAIM_LANE) {
+        if (end == NULL || end->link_life != claim->opaque[5]) {
+            end = claimed_end_of_old(bus, claim->opaque[5]);
+        }
+        return end != NULL && end->claimed ? end : NULL;
     }
-    if (claim->opaque[0] == CLAIM_LANE && !end->claimed) {
-        return NULL;
-    }
-    return end;
+    return end != NULL && end->peer.incarnation == (uint32_t)claim->opaque[2] ? end : NULL;
 }
 
 static void end_claim(struct ringbus *bus, struct rbi_end *end, struct ringbus_claim *claim)
 {
     if (claim->opaque[0] == CLAIM_CHUNK) {
         rbi_pool_unref(&bus->pool, (uint32_t)(claim->opaque[5] - 1));
+        bus->returned++;
     } else if (end != NULL) {
         end->claimed = false;
-        if (end->pending != 0) {
+        if (end->phase == RBI_END_CLOSED) {
+            bus->reap_needed = true;
+        } else if (end->pending != 0) {
             rbi_end_flush_pending(bus, end);
         }
     }

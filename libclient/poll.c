@@ -17,6 +17,8 @@
 #define TICK_GOAL_NS   (500U * 1000U)
 /* Silence after which a busy poller asks the kernel whether a socket has news. */
 #define QUIET_EPOLL_NS (100 * RBI_NS_PER_MS)
+/* The same while messages flow without a pause: a dead daemon bumps no attention word. */
+#define BUSY_EPOLL_NS (5000 * RBI_NS_PER_MS)
 #define POLL_MAX       1000000
 
 /* ---- views --------------------------------------------------------------------------------- */
@@ -231,7 +233,9 @@ static void reap(struct ringbus *bus)
     bus->reap_needed = false;
     for (unsigned i = bus->end_count; i-- > 0;) {
         struct rbi_end *end = bus->ends[i];
-        if (end->phase == RBI_END_CLOSED) {
+        if (end->phase == RBI_END_CLOSED && end->claimed) {
+            rbi_end_unindex(bus, end); /* the application may be writing into its lane */
+        } else if (end->phase == RBI_END_CLOSED) {
             rbi_end_free(bus, end);
         } else if (end->phase == RBI_END_LEAVING) {
             bus->reap_needed = true;
@@ -301,6 +305,9 @@ static void look_at_daemon(struct ringbus *bus)
             rbi_control_input(bus);
         }
     }
+    if (bus->control.phase == RBI_CONTROL_HELLO || bus->control.phase == RBI_CONTROL_REGISTER) {
+        rbi_control_input(bus); /* no attention word before we are registered */
+    }
     if (bus->control.out_first != NULL) {
         rbi_control_flush(bus);
     }
@@ -308,8 +315,10 @@ static void look_at_daemon(struct ringbus *bus)
                              bus->counters[RBI_COUNTER_replies] + bus->counters[RBI_COUNTER_sent];
     if (traffic != bus->traffic_at_tick) {
         bus->traffic_at_tick = traffic;
-        bus->last_epoll_ns = bus->now_ns;
-    } else if (bus->now_ns - bus->last_epoll_ns >= QUIET_EPOLL_NS) {
+        bus->idle_since_ns = bus->now_ns;
+    }
+    const bool quiet = bus->now_ns - bus->idle_since_ns >= QUIET_EPOLL_NS;
+    if (bus->now_ns - bus->last_epoll_ns >= (quiet ? QUIET_EPOLL_NS : BUSY_EPOLL_NS)) {
         (void)rbi_wait_events(bus, 0);
     }
 }
@@ -356,7 +365,7 @@ static int do_poll(struct ringbus *bus, int max)
         left -= poll_end(bus, end, left < RBI_BATCH_MAX ? left : RBI_BATCH_MAX);
     }
     bus->counters[RBI_COUNTER_polls]++;
-    if (bus->events.count > 0) {
+    if (bus->events.count > 0 || bus->events.lost) {
         rbi_events_flush(bus);
     }
     if (RBI_UNLIKELY(bus->reap_needed)) {
@@ -379,7 +388,9 @@ int ringbus_poll(struct ringbus *bus, int max)
     } else if (RBI_UNLIKELY(max < 1 || max > POLL_MAX)) {
         r = rbi_fail(bus, RINGBUS_E_ARGUMENT, "max is %d, expected 1 to %d", max, POLL_MAX);
     } else {
+        bus->polling = true;
         r = do_poll(bus, max);
+        bus->polling = false;
     }
     rbi_leave(bus);
     return r;

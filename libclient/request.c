@@ -272,6 +272,12 @@ static int do_request(struct ringbus *bus,
 {
     struct rbi_end *end = NULL;
     uint32_t slot = 0;
+    if ((out->flags & ~(RINGBUS_KEY | RINGBUS_MORE | RINGBUS_IDEMPOTENT)) != 0) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "unknown flags 0x%x", out->flags);
+    }
+    if (bus->closing) {
+        return rbi_fail(bus, RINGBUS_E_CLOSED, "the handle is being closed");
+    }
     if (out->size > bus->size_max) {
         rbi_count(bus, RBI_COUNTER_too_big, 1);
         return rbi_fail_fast(bus, RINGBUS_E_TOO_BIG, NULL, out->size);

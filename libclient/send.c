@@ -144,6 +144,14 @@ void rbi_send_blocked(struct ringbus *bus, struct rbi_end *end, uint64_t body_by
         end->next_blocked = bus->blocked;
         bus->blocked = end;
     }
+    rbi_wait_nudge(bus);
+}
+
+void rbi_send_starved(struct ringbus *bus)
+{
+    bus->chunk_starved = true;
+    bus->returned_until = bus->returned;
+    rbi_wait_nudge(bus);
 }
 
 static RBI_COLD int no_room(struct ringbus *bus, struct rbi_end *end, uint64_t body_bytes, int r)
@@ -168,6 +176,7 @@ static int collect(struct ringbus *bus, struct rbi_end *end)
         rbi_end_bad_peer(bus, end, "impossible return of a chunk");
         return RINGBUS_E_BAD_PEER;
     }
+    bus->returned += (uint64_t)r;
     return 0;
 }
 
@@ -195,7 +204,7 @@ int rbi_send_chunk(struct ringbus *bus, struct rbi_end *end, uint64_t size, stru
         return 0;
     }
     if (r == RBI_POOL_EMPTY) {
-        bus->chunk_starved = true;
+        rbi_send_starved(bus);
         rbi_count(bus, RBI_COUNTER_no_chunk, 1);
         return rbi_fail_fast(bus, RINGBUS_E_NO_CHUNK, end != NULL ? &end->peer : NULL, size);
     }
@@ -284,7 +293,7 @@ static int send_reference(struct ringbus *bus,
     }
     if (RBI_UNLIKELY(r != RBI_POOL_OK)) {
         /* It holds as many payloads of ours as it may: the same to the caller as a full lane. */
-        bus->chunk_starved = true;
+        rbi_send_starved(bus);
         rbi_count(bus, RBI_COUNTER_full, 1);
         return rbi_fail_fast(bus, RINGBUS_E_FULL, &end->peer, bytes);
     }

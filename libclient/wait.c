@@ -22,6 +22,8 @@
 #define SPIN_LOOKS      32U
 /* While chunks are short: how long to sleep at most, since returning one rings no bell. */
 #define STARVED_SLEEP_MS 1
+/* How often a busy endpoint that waits asks the kernel. */
+#define BUSY_ASK_NS RBI_NS_PER_MS
 
 /* ---- the epoll set ------------------------------------------------------------------------- */
 
@@ -129,7 +131,8 @@ int rbi_wait_events(struct ringbus *bus, int timeout_ms)
 static bool lane_ready(const struct rbi_end *end)
 {
     struct rbi_lane_record raw;
-    return end->phase == RBI_END_LEAVING || rbi_lane_peek(&end->rx, &raw) != RBI_LANE_EMPTY;
+    return end->phase == RBI_END_LEAVING ||
+           (end->phase == RBI_END_LINKED && rbi_lane_peek(&end->rx, &raw) != RBI_LANE_EMPTY);
 }
 
 /* All lanes: before sleeping none may be missed, however many there are. */
@@ -166,8 +169,10 @@ static bool has_room(struct ringbus *bus, struct rbi_end *end)
         return true; /* the next send finds out what is wrong */
     }
     (void)bus;
-    const uint64_t room = end->tx.mask + 1 - (end->tx.pos - read_pos);
-    return room >= end->want_bytes + RBI_LANE_CONTROL_ROOM + 2 * RBI_LINE;
+    const uint64_t capacity = end->tx.mask + 1;
+    const uint64_t room = capacity - (end->tx.pos - read_pos);
+    /* The largest record needs the whole lane, and not a line more. */
+    return room >= rbi_min_u64(end->want_bytes + RBI_LANE_CONTROL_ROOM + 2 * RBI_LINE, capacity);
 }
 
 /* Ends that a send found full and that have room again leave the list. */
@@ -192,9 +197,9 @@ static bool some_room(struct ringbus *bus)
 static bool some_chunk(struct ringbus *bus)
 {
     if (bus->chunk_starved) {
-        const uint32_t used = rbi_pool_used(&bus->pool);
         rbi_send_collect(bus);
-        if (rbi_pool_used(&bus->pool) < used) {
+        /* Whoever took the returns in: another send may have done so since. */
+        if (bus->returned != bus->returned_until) {
             bus->chunk_starved = false;
             return true;
         }
@@ -204,7 +209,7 @@ static bool some_chunk(struct ringbus *bus)
 
 static bool work_waits(struct ringbus *bus)
 {
-    return bus->woken || bus->events.count > 0 || bus->reap_needed || bus->daemon_lost_pending ||
+    return bus->woken || bus->events.count > 0 || bus->events.lost || bus->reap_needed || bus->daemon_lost_pending ||
            bus->daemon_back_pending;
 }
 
@@ -247,6 +252,7 @@ static int sleep_once(struct ringbus *bus, uint64_t now_ns, uint64_t until_ns)
         return 1;
     }
     rbi_count(bus, RBI_COUNTER_sleeps, 1);
+    rbi_counters_publish(bus); /* a quiet endpoint shows its true figures */
     const int n = rbi_wait_events(bus, sleep_ms(bus, now_ns, until_ns));
     rbi_bell_retract(&bus->page->sleep_epoch);
     bus->tick_countdown = 1; /* time has passed: the next poll looks at the clock */
@@ -281,6 +287,27 @@ static bool spin(struct ringbus *bus, uint64_t now_ns)
     return false;
 }
 
+/*
+ * Nobody rings a busy endpoint: it looks instead of sleeping, and asks the kernel for what
+ * is not in a lane now and then.
+ */
+static int look_busily(struct ringbus *bus, uint64_t now_ns, uint64_t *asked_ns)
+{
+    unsigned at = bus->next_end;
+    for (unsigned i = 0; i < SPIN_LOOKS; i++) {
+        if (some_lane_ready(bus, &at)) {
+            bus->next_end = at;
+            return 1;
+        }
+        ck_pr_stall();
+    }
+    if (now_ns - *asked_ns < BUSY_ASK_NS) {
+        return 0;
+    }
+    *asked_ns = now_ns;
+    return rbi_wait_events(bus, 0);
+}
+
 static int do_wait(struct ringbus *bus, int timeout_ms)
 {
     if (bus->dirty != NULL) {
@@ -290,6 +317,7 @@ static int do_wait(struct ringbus *bus, int timeout_ms)
     const uint64_t until_ns =
         timeout_ms < 0 ? RBI_NEVER : start_ns + (uint64_t)timeout_ms * RBI_NS_PER_MS;
     uint64_t now_ns = start_ns;
+    uint64_t asked_ns = 0;
     for (;;) {
         if (work_waits(bus) || some_room(bus) || some_chunk(bus) || rbi_wait_lane_ready(bus)) {
             bus->woken = false;
@@ -301,6 +329,14 @@ static int do_wait(struct ringbus *bus, int timeout_ms)
         }
         if (now_ns >= until_ns && timeout_ms != 0) {
             return 0;
+        }
+        if (timeout_ms != 0 && bus->busy_mode) {
+            const int n = look_busily(bus, now_ns, &asked_ns);
+            if (n < 0) {
+                return rbi_fail_errno(bus, n, "waiting");
+            }
+            now_ns = rbi_now_ns();
+            continue;
         }
         if (timeout_ms != 0 && bus->blocked == NULL && !bus->chunk_starved && spin(bus, now_ns)) {
             return 1;
@@ -367,8 +403,23 @@ static void arm_timer(struct ringbus *bus)
     bus->timer_armed_ns = bus->next_deadline_ns;
 }
 
+void rbi_wait_rearm(struct ringbus *bus)
+{
+    arm_timer(bus);
+}
+
+void rbi_wait_nudge(struct ringbus *bus)
+{
+    if (bus->external_loop && !bus->polling) {
+        (void)ringbus_wake(bus);
+    }
+}
+
 void rbi_wait_prepare(struct ringbus *bus)
 {
+    if (bus->dirty != NULL) {
+        rbi_send_flush(bus); /* what callbacks sent with RINGBUS_MORE */
+    }
     /* Takes in what made the descriptor readable; what is left keeps it readable. */
     (void)rbi_wait_events(bus, 0);
     bus->tick_countdown = 1;
@@ -377,7 +428,7 @@ void rbi_wait_prepare(struct ringbus *bus)
     rbi_bell_retract(&bus->page->sleep_epoch);
     rbi_bell_announce(&bus->page->sleep_epoch);
     want_space(bus);
-    if (rbi_wait_lane_ready(bus) || some_room(bus) || work_waits(bus)) {
+    if (rbi_wait_lane_ready(bus) || some_room(bus) || some_chunk(bus) || work_waits(bus)) {
         (void)ringbus_wake(bus);
     } else if (bus->chunk_starved) {
         rbi_deadline_at_most(bus, rbi_now_ns() + STARVED_SLEEP_MS * RBI_NS_PER_MS);
@@ -395,6 +446,10 @@ int ringbus_fd(struct ringbus *bus)
         bus->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
         r = bus->timer < 0 ? -errno : rbi_wait_add(bus, bus->timer, RBI_EPOLL_TIMER, false);
         if (r < 0) {
+            if (bus->timer >= 0) {
+                (void)close(bus->timer);
+                bus->timer = -1; /* so that the next call tries again */
+            }
             r = rbi_fail_errno(bus, r, "timer of the descriptor");
             rbi_leave(bus);
             return r;
