@@ -12,7 +12,7 @@
 #define BODY(lines) ((lines)*64U - 8U)
 #define LOOKS_LIKE  ((uint64_t)0x77 << 32 | 40U)
 
-/** @p seq: with the sequentially consistent verbs; @p aborts: with a dropped reservation before each. */
+/** @p seq: with the sequentially consistent verbs; @p aborts: drops a reservation before each. */
 template <bool seq, bool aborts, unsigned records>
 struct lane_model : rl::test_suite<lane_model<seq, aborts, records>, 2> {
     struct model_line lines[MODEL_LINES];

@@ -53,7 +53,7 @@ static bool same_file(int a, int b)
            sa.st_dev == sb.st_dev;
 }
 
-/** A raw packet with @p count copies of @p fd, in @p blocks SCM_RIGHTS blocks of one each if not 0. */
+/** A raw packet with @p count copies of @p fd in one SCM_RIGHTS block. */
 static ssize_t send_raw(int sock, const void *data, size_t size, int fd, size_t count)
 {
     static union {
