@@ -18,15 +18,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The largest frame of each type fits: all fields there, all texts full. */
-#define FIELD_BYTES(type, name, tag, required) +4U + sizeof(rbi_wire_##type)
-#define FRAME_FITS(NAME, name, value, fds)                                                         \
-    _Static_assert(RBI_WIRE_HEADER RBI_WIRE_FIELDS_##name(FIELD_BYTES) <= RBI_WIRE_FRAME_MAX,      \
-                   "frame of " #NAME);                                                             \
+/* The largest frame of each type, all fields there and all texts full, fits. */
+#define LARGEST_FIELD(type, name, tag, required) unsigned char name[4 + sizeof(rbi_wire_##type)];
+#define LARGEST_FRAME(NAME, message, value, fds)                                                   \
+    struct largest_##message {                                                                     \
+        unsigned char frame_header[RBI_WIRE_HEADER];                                               \
+        RBI_WIRE_FIELDS_##message(LARGEST_FIELD)                                                   \
+    };                                                                                             \
+    _Static_assert(sizeof(struct largest_##message) <= RBI_WIRE_FRAME_MAX, "frame of " #NAME);     \
     _Static_assert((fds) <= RBI_HANDOFF_FDS_MAX, "descriptors of " #NAME);
-RBI_WIRE_TYPES(FRAME_FITS)
-#undef FRAME_FITS
-#undef FIELD_BYTES
+RBI_WIRE_TYPES(LARGEST_FRAME)
+#undef LARGEST_FRAME
+#undef LARGEST_FIELD
 
 struct message {
     const char *name;

@@ -99,59 +99,57 @@ static const char *action_letters(void)
 
 enum event {
     EV_OPEN,
-    EV_OPEN_CHANGED,
+    EV_REOPEN,
     EV_READY,
-    EV_READY_REFUSED,
+    EV_REFUSE,
     EV_ACK,
-    EV_ACK_REFUSED,
+    EV_NACK,
     EV_PING,
     EV_PONG,
     EV_DATA,
-    EV_DISCONNECT,
-    EV_PEER_DEAD,
+    EV_BYE,
+    EV_DEAD,
     EV_CLOSE,
-    EV_CLOSE_UNTARGETED,
+    EV_UNTARGET,
     EV_TICK,
     EV_COUNT
 };
 
 static const struct rbi_link_input events[EV_COUNT] = {
     [EV_OPEN] = {.type = RBI_LINK_OPEN, .terms = {1000, 3, 3500}},
-    [EV_OPEN_CHANGED] = {.type = RBI_LINK_OPEN, .terms = {500, 2, 1250}},
+    [EV_REOPEN] = {.type = RBI_LINK_OPEN, .terms = {500, 2, 1250}},
     [EV_READY] = {.type = RBI_LINK_READY, .terms = {500, 2, 1250}},
-    [EV_READY_REFUSED] = {.type = RBI_LINK_READY,
-                          .reason = RBI_REASON_DENIED,
-                          .terms = {500, 2, 1250}},
+    [EV_REFUSE] = {.type = RBI_LINK_READY, .reason = RBI_REASON_DENIED, .terms = {500, 2, 1250}},
     [EV_ACK] = {.type = RBI_LINK_READY_ACK},
-    [EV_ACK_REFUSED] = {.type = RBI_LINK_READY_ACK, .reason = RBI_REASON_NO_RESOURCES},
+    [EV_NACK] = {.type = RBI_LINK_READY_ACK, .reason = RBI_REASON_NO_RESOURCES},
     [EV_PING] = {.type = RBI_LINK_PING, .id = 42},
     [EV_PONG] = {.type = RBI_LINK_PONG, .id = 42},
     [EV_DATA] = {.type = RBI_LINK_DATA},
-    [EV_DISCONNECT] = {.type = RBI_LINK_DISCONNECT, .reason = RBI_REASON_REPLACED},
-    [EV_PEER_DEAD] = {.type = RBI_LINK_PEER_DEAD, .reason = RBI_REASON_CRASHED},
+    [EV_BYE] = {.type = RBI_LINK_DISCONNECT, .reason = RBI_REASON_REPLACED},
+    [EV_DEAD] = {.type = RBI_LINK_PEER_DEAD, .reason = RBI_REASON_CRASHED},
     [EV_CLOSE] = {.type = RBI_LINK_CLOSE, .reason = RBI_REASON_BAD_PEER},
-    [EV_CLOSE_UNTARGETED] = {.type = RBI_LINK_CLOSE, .reason = RBI_REASON_UNTARGETED},
+    [EV_UNTARGET] = {.type = RBI_LINK_CLOSE, .reason = RBI_REASON_UNTARGETED},
     [EV_TICK] = {.type = RBI_LINK_TICK},
 };
 
-/* New state and actions: READY, ACK, PING, pOng, DISCONNECT, report up, down, failed, close, miss. */
+/* New state, then actions: READY, ACK, PING, pOng, DISCONNECT, up, down, failed, close, miss. */
 /* clang-format off */
 static const char *const table[EV_COUNT][RBI_ARRAY_SIZE(states)] = {
-    /* from:                 II         WI         UI         IU          WU          UU         UL         XX */
-    [EV_OPEN]             = {"WI R",    "WI ",     "UI ",     "WU R",     "WU ",      "UU ",     "UL ",     "XX "},
-    [EV_OPEN_CHANGED]     = {"WI R",    "WI R",    "UI R",    "WU R",     "WU R",     "UU R",    "UL R",    "XX "},
-    [EV_READY]            = {"IU Au",   "WU Au",   "UU A",    "IU A",     "WU A",     "UU A",    "UU A",    "XX "},
-    [EV_READY_REFUSED]    = {"XX Afc",  "WI A",    "UI A",    "XX ADdc",  "XX ADdc",  "UI A",    "UI A",    "XX "},
-    [EV_ACK]              = {"II ",     "UI u",    "UI ",     "IU ",      "UU ",      "UU ",     "UL ",     "XX "},
-    [EV_ACK_REFUSED]      = {"II ",     "XX Dfc",  "XX Ddc",  "IU ",      "IU ",      "IU ",     "XX Ddc",  "XX "},
-    [EV_PING]             = {"II ",     "WI ",     "UI ",     "IU O",     "WU O",     "UU O",    "UU O",    "XX "},
-    [EV_PONG]             = {"II ",     "WI ",     "UI ",     "IU ",      "WU ",      "UU ",     "UL ",     "XX "},
-    [EV_DATA]             = {"II ",     "WI ",     "UI ",     "IU ",      "WU ",      "UU ",     "UL ",     "XX "},
-    [EV_DISCONNECT]       = {"XX fc",   "XX fc",   "XX dc",   "XX dc",    "XX dc",    "XX dc",   "XX dc",   "XX "},
-    [EV_PEER_DEAD]        = {"XX fc",   "XX fc",   "XX dc",   "XX dc",    "XX dc",    "XX dc",   "XX dc",   "XX "},
-    [EV_CLOSE]            = {"XX Dfc",  "XX Dfc",  "XX Ddc",  "XX Ddc",   "XX Ddc",   "XX Ddc",  "XX Ddc",  "XX "},
-    [EV_CLOSE_UNTARGETED] = {"XX Dfc",  "XX Dfc",  "XX Ddc",  "IU ",      "IU ",      "IU ",     "XX Ddc",  "XX "},
-    [EV_TICK]             = {"II ",     "WI ",     "UI ",     "IU ",      "WU ",      "UU ",     "UL ",     "XX "},
+    /* from:          II        WI        UI        IU         WU         UU        UL        XX */
+    [EV_OPEN]     = {"WI R",   "WI ",    "UI ",    "WU R",    "WU ",     "UU ",    "UL ",    "XX "},
+    [EV_REOPEN]   = {"WI R",   "WI R",   "UI R",   "WU R",    "WU R",    "UU R",   "UL R",   "XX "},
+    [EV_READY]    = {"IU Au",  "WU Au",  "UU A",   "IU A",    "WU A",    "UU A",   "UU A",   "XX "},
+    [EV_REFUSE]   = {"XX Afc", "WI A",   "UI A",   "XX ADdc", "XX ADdc", "UI A",   "UI A",   "XX "},
+    [EV_ACK]      = {"II ",    "UI u",   "UI ",    "IU ",     "UU ",     "UU ",    "UL ",    "XX "},
+    [EV_NACK]     = {"II ",    "XX Dfc", "XX Ddc", "IU ",     "IU ",     "IU ",    "XX Ddc", "XX "},
+    [EV_PING]     = {"II ",    "WI ",    "UI ",    "IU O",    "WU O",    "UU O",   "UU O",   "XX "},
+    [EV_PONG]     = {"II ",    "WI ",    "UI ",    "IU ",     "WU ",     "UU ",    "UL ",    "XX "},
+    [EV_DATA]     = {"II ",    "WI ",    "UI ",    "IU ",     "WU ",     "UU ",    "UL ",    "XX "},
+    [EV_BYE]      = {"XX fc",  "XX fc",  "XX dc",  "XX dc",   "XX dc",   "XX dc",  "XX dc",  "XX "},
+    [EV_DEAD]     = {"XX fc",  "XX fc",  "XX dc",  "XX dc",   "XX dc",   "XX dc",  "XX dc",  "XX "},
+    [EV_CLOSE]    = {"XX Dfc", "XX Dfc", "XX Ddc", "XX Ddc",  "XX Ddc",  "XX Ddc", "XX Ddc", "XX "},
+    [EV_UNTARGET] = {"XX Dfc", "XX Dfc", "XX Ddc", "IU ",     "IU ",     "IU ",    "XX Ddc", "XX "},
+    [EV_TICK]     = {"II ",    "WI ",    "UI ",    "IU ",     "WU ",     "UU ",    "UL ",    "XX "},
 };
 /* clang-format on */
 

@@ -221,7 +221,7 @@ static struct rbi_ready some_ready(void)
     ready.incarnation = 0xdeadbeef;
     ready.features = UINT64_C(0x8000000000000001);
     ready.self = (struct rbi_pidf){.cluster = 3, .instance = -2, .incarnation = 9};
-    strcpy(ready.path, "/a/b/c/d/e/f/g");
+    memcpy(ready.path, "/a/b/c/d/e/f/g", sizeof "/a/b/c/d/e/f/g");
     return ready;
 }
 
