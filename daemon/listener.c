@@ -5,6 +5,7 @@
 #include "daemon/daemon.h"
 #include "daemon/lock.h"
 #include "daemon/notify.h"
+#include "daemon/probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -99,11 +100,7 @@ static int listener_clear_place(const char *path)
         return listener_log(path, "something that is no socket is in the way", -EEXIST);
     }
     /* The lock alone is not proof: somebody may have deleted its file under a living daemon. */
-    const int fd = rbi_handoff_connect(path);
-    if (fd >= 0 || fd == -EAGAIN) {
-        if (fd >= 0) {
-            (void)close(fd);
-        }
+    if (rbi_probe_alive(path)) {
         return RBI_LISTENER_RUNNING;
     }
     if (unlink(path) < 0 && errno != ENOENT) {
