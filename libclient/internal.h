@@ -258,7 +258,7 @@ struct ringbus {
     int last_errno;
     uint64_t returned;       /* references and chunks that came back so far */
     uint64_t returned_until; /* of them, when chunk_starved was set */
-    uint64_t now_ns; /* as of the last tick */
+    uint64_t now_ns;         /* as of the last tick */
     uint64_t next_deadline_ns;
     uint64_t counters[RBI_COUNTER_COUNT];
     struct rbi_end *dirty;   /* ends with unrung records */
@@ -289,8 +289,8 @@ struct ringbus {
     int wake;  /* eventfd of our own, never handed out */
     int timer; /* timerfd for external loops, -1 until asked for */
     uint64_t timer_armed_ns;
-    uint64_t idle_since_ns; /* when messages last came, as far as ticks saw */
-    uint64_t last_epoll_ns; /* when the kernel was last asked for news */
+    uint64_t idle_since_ns;   /* when messages last came, as far as ticks saw */
+    uint64_t last_epoll_ns;   /* when the kernel was last asked for news */
     uint64_t published_ns;    /* when the counters were last copied into the page */
     uint64_t traffic_at_tick; /* to tell a quiet time from a busy one */
     uint32_t state;           /* enum rbi_endpoint_state */

@@ -19,7 +19,7 @@
 #define QUIET_EPOLL_NS (100 * RBI_NS_PER_MS)
 /* The same while messages flow without a pause: a dead daemon bumps no attention word. */
 #define BUSY_EPOLL_NS (5000 * RBI_NS_PER_MS)
-#define POLL_MAX       1000000
+#define POLL_MAX      1000000
 
 /* ---- views --------------------------------------------------------------------------------- */
 

@@ -209,8 +209,8 @@ static bool some_chunk(struct ringbus *bus)
 
 static bool work_waits(struct ringbus *bus)
 {
-    return bus->woken || bus->events.count > 0 || bus->events.lost || bus->reap_needed || bus->daemon_lost_pending ||
-           bus->daemon_back_pending;
+    return bus->woken || bus->events.count > 0 || bus->events.lost || bus->reap_needed ||
+           bus->daemon_lost_pending || bus->daemon_back_pending;
 }
 
 /* ---- sleeping -------------------------------------------------------------------------------- */
