@@ -53,7 +53,7 @@ start() {
 stop() {
     result=0
     for pid in $pids; do
-        kill -TERM "$pid"
+        kill -TERM "$pid" 2>/dev/null || true
         wait "$pid" || result=$?
     done
     pids=""
