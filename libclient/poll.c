@@ -47,8 +47,9 @@ int rbi_view_fill(struct ringbus *bus,
     view->own = false;
     view->referenced = (record->flags & RBI_RECORD_REF) != 0;
     if (view->referenced) {
-        /* Untrusted: the payload must lie within the pool that we mapped. */
-        if (record->ref.size > pool_bytes || record->ref.offset > pool_bytes - record->ref.size) {
+        /* Untrusted: the payload must lie within the pool that we mapped, as aligned as a chunk. */
+        if (record->ref.size > pool_bytes || record->ref.offset > pool_bytes - record->ref.size ||
+            record->ref.offset % RBI_LINE != 0) {
             return -EPROTO;
         }
         view->slot = record->ref.slot;
@@ -103,8 +104,8 @@ static int deliver(struct ringbus *bus, struct rbi_end *end, const struct rbi_re
         pool = end->peer_pool->segment.base;
         pool_bytes = end->peer_pool->segment.size;
     }
-    if (RBI_UNLIKELY(!end->usable && end->phase == RBI_END_LINKED)) {
-        return -EPROTO; /* a message before READY */
+    if (RBI_UNLIKELY(!end->usable && (end->phase == RBI_END_LINKED || !end->reported_up))) {
+        return -EPROTO; /* a message before READY, or behind one that was refused */
     }
     const int r = rbi_view_fill(bus, end, record, pool, pool_bytes, &view);
     if (RBI_UNLIKELY(r != 0)) {

@@ -1,0 +1,708 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A hostile peer writes into all that it owns while an honest one goes on. Whatever it
+ * writes must either do no harm, then its next PING is answered, or close its own link
+ * with BAD_PEER. --seconds N sets how long words are flipped under the reader.
+ */
+#include "hostile/peer.h"
+#include "hostile/victim.h"
+#include "support/test.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BODY_MAX (PEER_LANE_CAPACITY - RBI_LINE * 9U - 8U) /* as shm/lane.h says */
+#define HUNG     (-1)
+#define FINE     0
+
+static const uint64_t extremes[] = {0,
+                                    1,
+                                    7,
+                                    8,
+                                    63,
+                                    64,
+                                    65,
+                                    PEER_LANE_CAPACITY - 1,
+                                    PEER_LANE_CAPACITY,
+                                    PEER_LANE_CAPACITY + 1,
+                                    UINT64_C(1) << 31,
+                                    UINT32_MAX - 1,
+                                    UINT32_MAX,
+                                    UINT64_C(1) << 32,
+                                    INT64_MAX,
+                                    UINT64_C(1) << 63,
+                                    UINT64_MAX - 63,
+                                    UINT64_MAX - 1,
+                                    UINT64_MAX};
+
+static unsigned flip_seconds = 3;
+static struct stage stage;
+static struct peer peer;
+static uint64_t random_state = 88172645463325252;
+
+static uint64_t roll(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state;
+}
+
+static uint64_t roll_extreme(void)
+{
+    const uint64_t value = extremes[roll() % RBI_ARRAY_SIZE(extremes)];
+    return roll() % 4 == 0 ? value + roll() % 16 : value;
+}
+
+/* ---- the link under attack ------------------------------------------------------------------- */
+
+static void relink(void)
+{
+    peer_unlink(&peer);
+    assert_int_equal(peer_link(&peer, stage.scene->cluster, (int32_t)stage.scene->instance), 0);
+}
+
+/** Whether the daemon says that our link is over. @return its reason, or -1 */
+static int down_told(void)
+{
+    struct raw_message message;
+    int reason = -1;
+    while (reason < 0 && raw_receive(&peer.raw, &message, 0) == 0) {
+        if (message.header.type == RBI_WIRE_LINK_DOWN &&
+            message.body.link_down.link_id == peer.link_id) {
+            reason = (int)message.body.link_down.reason;
+        }
+        raw_message_deinit(&message);
+    }
+    return reason;
+}
+
+/** What came of it. @return FINE the PING was answered; HUNG; else the reason of the end */
+static int verdict(bool ping)
+{
+    const uint64_t deadline_ms = test_now_ms() + PEER_TIMEOUT_MS;
+    const uint64_t tag = ++peer.ping;
+    struct rbi_record record;
+    if (ping) {
+        peer_put(&peer, rbi_record_meta(RBI_RECORD_PING, 0, 0, 0), &tag, sizeof(tag));
+    }
+    while (test_now_ms() < deadline_ms) {
+        const int result = peer_read(&peer, &record);
+        if (result == 0 && record.kind == RBI_RECORD_PONG && record.tag == tag) {
+            return FINE;
+        }
+        const int reason = down_told();
+        if (reason >= 0) {
+            peer.link_id = 0; /* both have forgotten it */
+            return reason;
+        }
+        if (result == 1) {
+            peer_ring(&peer);
+            (void)usleep(50);
+        }
+    }
+    return HUNG;
+}
+
+static void expect_verdict(int expected, const char *what, uint64_t value)
+{
+    const int found = verdict(true);
+    if (found != expected) {
+        print_error("%s %#llx: verdict %d, expected %d\n", what, (unsigned long long)value, found,
+                    expected);
+    }
+    assert_int_equal(found, expected);
+    if (found != FINE) {
+        relink();
+    }
+}
+
+/* ---- commit words -------------------------------------------------------------------------------- */
+
+static bool is_message(unsigned kind)
+{
+    return kind >= RBI_RECORD_REQ && kind <= RBI_RECORD_ERROR && kind != RBI_RECORD_ROUTED;
+}
+
+static bool tag_is_correlation(unsigned kind)
+{
+    return kind == RBI_RECORD_REQ || kind == RBI_RECORD_REP || kind == RBI_RECORD_ERROR ||
+           kind == RBI_RECORD_PING || kind == RBI_RECORD_PONG;
+}
+
+struct shape {
+    unsigned kind;
+    unsigned flags;
+    unsigned words;
+    unsigned parts;
+    uint64_t size;
+};
+
+/** The rules of bus/record.h, said once more. @return FINE, BAD_PEER, or HUNG: cannot be said */
+static int judge_shape(const struct shape *shape, const uint64_t *body)
+{
+    const bool known = shape->kind >= 1 && shape->kind <= RBI_RECORD_CREDIT;
+    const unsigned parts = known ? shape->parts : 0;
+    const unsigned key =
+        known && (shape->flags & RBI_RECORD_KEY) && tag_is_correlation(shape->kind);
+    const unsigned table = parts > 1 ? parts : 0;
+    if (shape->kind == 0 || shape->size > BODY_MAX || parts > RBI_RECORD_PARTS_MAX ||
+        shape->size < 8 + 8 * (uint64_t)shape->words || key + table > shape->words) {
+        return RBI_REASON_BAD_PEER;
+    }
+    const uint64_t payload = shape->size - 8 - 8 * (uint64_t)shape->words;
+    uint64_t bytes = payload;
+    if (shape->flags & RBI_RECORD_REF) {
+        const uint64_t *ref = body + 1 + shape->words;
+        if (payload != 24 || !is_message(shape->kind) || ref[1] > peer.raw.pool.size ||
+            ref[0] > peer.raw.pool.size - ref[1] || ref[0] % RBI_LINE != 0) {
+            return RBI_REASON_BAD_PEER;
+        }
+        bytes = ref[1];
+    }
+    uint64_t left = bytes;
+    for (unsigned i = 0; i < table; i++) {
+        const uint64_t part = body[1 + key + i];
+        if (part > left) {
+            return RBI_REASON_BAD_PEER;
+        }
+        left -= part;
+    }
+    if (table && left) {
+        return RBI_REASON_BAD_PEER;
+    }
+    if (shape->kind == RBI_RECORD_READY || shape->kind == RBI_RECORD_DISCONNECT) {
+        return HUNG;
+    }
+    return shape->kind == RBI_RECORD_READY_ACK && payload < 16 ? RBI_REASON_BAD_PEER : FINE;
+}
+
+static struct shape roll_shape(void)
+{
+    static const uint64_t sizes[] = {
+        0,  1,  7,  8,  9,  16,  24,  31,   32,           33,       56,
+        57, 63, 64, 65, 96, 160, 320, 1000, BODY_MAX - 1, BODY_MAX, BODY_MAX + 1};
+    static const unsigned words[] = {0, 0, 0, 1, 2, 3, 16, 17, 255};
+    static const unsigned parts[] = {0, 0, 0, 1, 2, 3, 16, 17, 31};
+    static const unsigned flags[] = {0, 0, 1, 2, 3, 4, 8, 0xf0, 0xff};
+    return (struct shape){.kind = (unsigned)(roll() % 16 == 0 ? 255 : roll() % 14),
+                          .flags = flags[roll() % RBI_ARRAY_SIZE(flags)],
+                          .words = words[roll() % RBI_ARRAY_SIZE(words)],
+                          .parts = parts[roll() % RBI_ARRAY_SIZE(parts)],
+                          .size = roll() % 16 == 0 ? roll_extreme() & UINT32_MAX
+                                                   : sizes[roll() % RBI_ARRAY_SIZE(sizes)]};
+}
+
+/** Half of them small, so that sums and sizes come out right now and then. */
+static void roll_body(const struct shape *shape, uint64_t *body)
+{
+    for (unsigned i = 0; i < 300; i++) {
+        body[i] = roll() % 2 == 0 ? roll() % 3 * 8 : roll_extreme();
+    }
+    const uint64_t payload = shape->size - 8 - 8 * (uint64_t)shape->words;
+    if ((shape->flags & RBI_RECORD_REF) && payload == 24 && roll() % 2 == 0) {
+        body[1 + shape->words] = roll() % 200 * 64;
+        body[2 + shape->words] = roll() % 4096;
+    }
+    const unsigned key = (shape->flags & RBI_RECORD_KEY) && tag_is_correlation(shape->kind);
+    if (shape->parts > 1 && shape->parts <= 16 && key + shape->parts <= shape->words &&
+        roll() % 2 == 0) {
+        const uint64_t bytes = shape->flags & RBI_RECORD_REF ? body[2 + shape->words] : payload;
+        for (unsigned i = 0; i < shape->parts; i++) {
+            body[1 + key + i] = i == 0 ? bytes : 0;
+        }
+    }
+}
+
+static void test_shapes(void **state)
+{
+    static uint64_t body[PEER_LANE_CAPACITY / 8];
+    unsigned fine = 0;
+    unsigned closed = 0;
+    (void)state;
+    relink();
+    for (unsigned i = 0; i < 3000; i++) {
+        const struct shape shape = roll_shape();
+        roll_body(&shape, body);
+        const int expected = judge_shape(&shape, body);
+        memcpy(peer_body(&peer), body, 2400);
+        peer_commit(&peer, (uint64_t)rbi_record_meta((enum rbi_record_kind)shape.kind, shape.flags,
+                                                     shape.words, shape.parts)
+                                   << 32 |
+                               shape.size);
+        /* Behind a record of impossible size there is no place for a PING. */
+        const int found = verdict(expected != RBI_REASON_BAD_PEER);
+        if (found == HUNG || (expected != HUNG && found != expected)) {
+            print_error("kind %u flags %#x words %u parts %u size %llu: verdict %d, expected %d\n",
+                        shape.kind, shape.flags, shape.words, shape.parts,
+                        (unsigned long long)shape.size, found, expected);
+            fail();
+        }
+        fine += found == FINE;
+        closed += found != FINE;
+        if (found != FINE) {
+            relink();
+        }
+    }
+    assert_true(fine > 300 && closed > 300); /* else the dice are no good */
+}
+
+static void test_sizes_and_meta(void **state)
+{
+    (void)state;
+    relink();
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(extremes); i++) {
+        for (unsigned k = 0; k < RBI_ARRAY_SIZE(extremes); k++) {
+            const uint64_t word = extremes[i] << 32 | (extremes[k] & UINT32_MAX);
+            const bool possible = word == 0 || (word >> 32 != 0 && (uint32_t)word <= BODY_MAX);
+            memset(peer_body(&peer), 0, 64);
+            peer_commit(&peer, word);
+            const int found = verdict(possible);
+            assert_int_not_equal(found, HUNG);
+            if (found != FINE) {
+                assert_int_equal(found, RBI_REASON_BAD_PEER);
+                relink();
+            }
+        }
+    }
+}
+
+static void put_ref(unsigned kind, uint64_t offset, uint64_t size, uint64_t slot)
+{
+    const uint64_t body[] = {0, offset, size, slot};
+    peer_put(&peer, rbi_record_meta((enum rbi_record_kind)kind, RBI_RECORD_REF, 0, 0), body,
+             sizeof(body));
+}
+
+static void test_references(void **state)
+{
+    const uint64_t pool = peer.raw.pool.size;
+    const uint64_t right[][2] = {{0, 0},    {0, pool},   {64, pool - 64}, {pool - 64, 64},
+                                 {pool, 0}, {4096, 100}, {pool - 64, 1},  {4096, 0}};
+    const uint64_t wrong[][2] = {{0, pool + 1},
+                                 {64, pool},
+                                 {pool, 1},
+                                 {pool - 64, 65},
+                                 {1, 8},
+                                 {4097, 0},
+                                 {UINT64_MAX, 1},
+                                 {UINT64_MAX - 63, 64},
+                                 {UINT64_MAX - 63, 128},
+                                 {64, UINT64_MAX},
+                                 {64, UINT64_MAX - 63},
+                                 {UINT64_C(1) << 63, UINT64_C(1) << 63},
+                                 {UINT64_C(1) << 32, 8},
+                                 {0, UINT64_C(1) << 32}};
+    (void)state;
+    relink();
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(right); i++) {
+        for (unsigned k = 0; k < RBI_ARRAY_SIZE(extremes); k++) {
+            put_ref(RBI_RECORD_ONEWAY, right[i][0], right[i][1], extremes[k]);
+        }
+        expect_verdict(FINE, "reference", right[i][0]);
+    }
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(wrong); i++) {
+        put_ref(RBI_RECORD_REQ, wrong[i][0], wrong[i][1], 0);
+        expect_verdict(RBI_REASON_BAD_PEER, "reference", wrong[i][0]);
+    }
+    /* More references than the return ring has entries: its own slots are what it confuses. */
+    for (unsigned i = 0; i < 2000; i++) {
+        put_ref(RBI_RECORD_ONEWAY, 0, 8, i);
+        assert_true(peer_consumed(&peer, PEER_TIMEOUT_MS));
+    }
+    expect_verdict(FINE, "many references", 0);
+    for (unsigned kind = RBI_RECORD_READY; kind < RBI_RECORD_REQ; kind++) {
+        put_ref(kind, 0, 8, 0);
+        expect_verdict(RBI_REASON_BAD_PEER, "control by reference", kind);
+    }
+}
+
+/* ---- control records ----------------------------------------------------------------------------- */
+
+static void put_control(unsigned kind, const unsigned char *payload, uint64_t size)
+{
+    unsigned char body[8 + RBI_CONTROL_BODY_MAX] = {0};
+    memcpy(body + 8, payload, size);
+    peer_put(&peer, rbi_record_meta((enum rbi_record_kind)kind, 0, 0, 0), body, 8 + size);
+}
+
+static void test_control_cut(void **state)
+{
+    static const struct {
+        unsigned kind;
+        uint64_t least;
+        int whole;
+    } cuts[] = {{RBI_RECORD_READY, 300, FINE},
+                {RBI_RECORD_READY_ACK, 16, FINE},
+                {RBI_RECORD_DISCONNECT, 8, RBI_REASON_LEFT}};
+    unsigned char payload[RBI_CONTROL_BODY_MAX] = {0};
+    (void)state;
+    relink();
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(cuts); i++) {
+        for (uint64_t size = 0; size <= cuts[i].least + 2; size += size % 8 == 7 ? 1 : 7) {
+            const struct rbi_ready ready = peer_ready(&peer);
+            memset(payload, 0, sizeof(payload));
+            if (cuts[i].kind == RBI_RECORD_READY) {
+                (void)rbi_ready_encode(&ready, payload);
+            }
+            put_control(cuts[i].kind, payload, size);
+            expect_verdict(size < cuts[i].least ? RBI_REASON_BAD_PEER : cuts[i].whole, "cut", size);
+        }
+    }
+}
+
+static void test_ready_fields(void **state)
+{
+    unsigned char payload[RBI_CONTROL_BODY_MAX];
+    (void)state;
+    relink();
+    for (unsigned at = 0; at < 48; at += 2) {
+        static const uint16_t words[] = {0, 1, 0x7f, 0xff, 0x100, 0x7fff, 0x8000, 0xffff};
+        for (unsigned i = 0; i < RBI_ARRAY_SIZE(words); i++) {
+            const struct rbi_ready ready = peer_ready(&peer);
+            const uint64_t size = rbi_ready_encode(&ready, payload);
+            memcpy(payload + at, &words[i], 2);
+            put_control(RBI_RECORD_READY, payload, size);
+            const int found = verdict(true);
+            assert_int_not_equal(found, HUNG);
+            if (found != FINE) {
+                assert_true(found == RBI_REASON_BAD_PEER || found == RBI_REASON_REFUSED);
+                relink();
+            }
+        }
+    }
+    /* Another name than the daemon gave. */
+    struct rbi_ready lie = peer_ready(&peer);
+    lie.path[0] = 0;
+    peer_put_ready(&peer, &lie);
+    expect_verdict(RBI_REASON_BAD_PEER, "no path", 0);
+    lie = peer_ready(&peer);
+    (void)strcpy(lie.path, HONEST_PATH); /* NOLINT: fits */
+    peer_put_ready(&peer, &lie);
+    expect_verdict(RBI_REASON_BAD_PEER, "another's path", 0);
+    lie = peer_ready(&peer);
+    lie.self.instance++;
+    peer_put_ready(&peer, &lie);
+    expect_verdict(RBI_REASON_BAD_PEER, "another instance", 0);
+}
+
+static void test_unknown_answers(void **state)
+{
+    const uint64_t tags[] = {0, 1, UINT64_C(1) << 32, UINT64_C(1) << 32 | 1, UINT64_MAX};
+    (void)state;
+    relink();
+    for (unsigned kind = RBI_RECORD_READY_ACK; kind <= RBI_RECORD_CREDIT + 2; kind++) {
+        for (unsigned i = 0; i < RBI_ARRAY_SIZE(tags); i++) {
+            const uint64_t body[4] = {tags[i], 0, 0, 0};
+            if (kind != RBI_RECORD_DISCONNECT) {
+                peer_put(&peer, rbi_record_meta((enum rbi_record_kind)kind, 0, 0, 0), body,
+                         sizeof(body));
+            }
+        }
+        expect_verdict(FINE, "unasked answer", kind);
+    }
+}
+
+/* ---- messages before READY, and after the end ------------------------------------------------------ */
+
+static void test_before_ready(void **state)
+{
+    const uint64_t body[2] = {0, 0};
+    (void)state;
+    for (unsigned kind = RBI_RECORD_REQ; kind <= RBI_RECORD_ERROR; kind++) {
+        peer_unlink(&peer);
+        assert_int_equal(peer_offer(&peer), 0);
+        assert_int_equal(
+            peer_introduce(&peer, stage.scene->cluster, (int32_t)stage.scene->instance), 0);
+        peer_put(&peer, rbi_record_meta((enum rbi_record_kind)kind, 0, 0, 0), body, sizeof(body));
+        if (kind != RBI_RECORD_ROUTED) {
+            assert_int_equal(verdict(false), RBI_REASON_BAD_PEER);
+        }
+    }
+    assert_int_equal(stage.scene->hostile_received, 0);
+}
+
+/** A refused peer has never been linked: what it wrote behind its READY is not delivered. */
+static void test_behind_refused_ready(void **state)
+{
+    const uint64_t body[2] = {0, 0};
+    (void)state;
+    peer_unlink(&peer);
+    assert_int_equal(peer_offer(&peer), 0);
+    assert_int_equal(peer_introduce(&peer, stage.scene->cluster, (int32_t)stage.scene->instance),
+                     0);
+    struct rbi_ready ready = peer_ready(&peer);
+    ready.ping_interval_ms = 1;
+    /* Both before it may look. */
+    unsigned char ready_body[8 + RBI_CONTROL_BODY_MAX] = {0};
+    const uint64_t size = rbi_ready_encode(&ready, ready_body + 8) + 8;
+    unsigned char *first = peer_body(&peer);
+    memcpy(first, ready_body, size);
+    const uint64_t start = peer.pos;
+    peer.pos += (size + 8 + 63) & ~UINT64_C(63);
+    peer_put(&peer, rbi_record_meta(RBI_RECORD_ONEWAY, 0, 0, 0), body, sizeof(body));
+    rbi_store_seq(rbi_au64_at(first - 8, 0),
+                  (uint64_t)rbi_record_meta(RBI_RECORD_READY, 0, 0, 0) << 32 | size);
+    (void)start;
+    peer_ring(&peer);
+    assert_int_not_equal(verdict(false), HUNG);
+    assert_int_equal(stage.scene->hostile_received, 0);
+}
+
+static void test_behind_disconnect(void **state)
+{
+    const uint64_t body[2] = {0, 0};
+    const uint64_t bye[2] = {0, RBI_REASON_LEFT};
+    (void)state;
+    relink();
+    for (unsigned i = 0; i < 20; i++) {
+        /* Whole batch becomes visible at once. */
+        const uint64_t start = peer.pos;
+        peer.pos += 64;
+        peer_put(&peer, rbi_record_meta(RBI_RECORD_ONEWAY, 0, 0, 0), body, sizeof(body));
+        peer.pos = start;
+        memcpy(peer_body(&peer), bye, sizeof(bye));
+        rbi_store_seq(rbi_au64_at(peer_body(&peer) - 8, 0),
+                      (uint64_t)rbi_record_meta(RBI_RECORD_DISCONNECT, 0, 0, 0) << 32 |
+                          sizeof(bye));
+        peer_ring(&peer);
+        assert_int_not_equal(verdict(false), HUNG);
+        relink();
+    }
+    assert_int_equal(stage.scene->hostile_received, 0);
+}
+
+/* ---- positions --------------------------------------------------------------------------------------- */
+
+enum position { READ_POS, RETURNS_POS, RETURN_ENTRY, WANT_POS, WRITTEN_HINT, SLEEP_EPOCH };
+
+/** The victim talks to us all the while; @p value is stored again and again. */
+static int scribble_position(enum position position, uint64_t value, unsigned for_ms)
+{
+    struct rbi_side *side = peer_side(&peer);
+    const uint64_t deadline_ms = test_now_ms() + for_ms;
+    rbi_word *ring = (rbi_word *)(void *)((unsigned char *)side + side->returns_offset);
+    while (test_now_ms() < deadline_ms) {
+        switch (position) {
+        case READ_POS:
+            rbi_store_seq(&side->read_pos, value);
+            break;
+        case RETURNS_POS:
+            rbi_store_seq(&side->returns_pos, value);
+            break;
+        case RETURN_ENTRY:
+            for (unsigned i = 0; i < PEER_RETURNS; i++) {
+                ring[i] = value;
+            }
+            rbi_store_seq(&side->returns_pos, 2);
+            break;
+        case WANT_POS:
+            rbi_store_seq(&side->want_pos, value);
+            break;
+        case WRITTEN_HINT:
+            rbi_store_seq(&side->written_hint, value);
+            break;
+        case SLEEP_EPOCH:
+            rbi_store_seq(&peer_page(&peer)->sleep_epoch, value);
+            break;
+        }
+        const int reason = down_told();
+        if (reason >= 0) {
+            peer.link_id = 0;
+            return reason;
+        }
+        (void)usleep(200);
+    }
+    return FINE;
+}
+
+static void test_positions(void **state)
+{
+    (void)state;
+    stage.scene->talk = 1;
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(extremes); i++) {
+        const uint64_t value = extremes[i];
+        relink();
+        /* 0 is where it stands: only the lane fills. Everything else was never written, or is no line. */
+        const int read = scribble_position(READ_POS, value, value == 0 ? 50 : 2000);
+        assert_int_equal(read, value == 0 || value == 64 ? FINE : RBI_REASON_BAD_PEER);
+        relink();
+        const int returned = scribble_position(RETURNS_POS, value, value == 0 ? 50 : 2000);
+        /* Entry 0 names slot 0, which is out: a first return is possible. */
+        if (value > 1) {
+            assert_int_equal(returned, RBI_REASON_BAD_PEER);
+        }
+        relink();
+        assert_int_equal(scribble_position(RETURN_ENTRY, value, 2000), RBI_REASON_BAD_PEER);
+        relink();
+        assert_int_equal(scribble_position(WANT_POS, value, 20), FINE);
+        assert_int_equal(scribble_position(WRITTEN_HINT, value, 2), FINE);
+        assert_int_equal(scribble_position(SLEEP_EPOCH, value, 20), FINE);
+        expect_verdict(FINE, "positions that do no harm", value);
+        assert_true(stage_alive(&stage));
+    }
+    stage.scene->talk = 0;
+}
+
+/* ---- what is written once ------------------------------------------------------------------------------ */
+
+static void scribble_words(void *base, size_t bytes, size_t from)
+{
+    for (size_t at = from; at + 8 <= bytes; at += 8) {
+        ((volatile uint64_t *)base)[at / 8] = roll_extreme();
+    }
+}
+
+static void test_heads(void **state)
+{
+    (void)state;
+    stage.scene->talk = 1;
+    relink();
+    unsigned char page[RBI_PAGE];
+    unsigned char pool[RBI_PAGE];
+    memcpy(page, peer_page(&peer), sizeof(page));
+    memcpy(pool, peer.raw.pool.base, sizeof(pool));
+    for (unsigned i = 0; i < 200; i++) {
+        struct rbi_side *side = peer_side(&peer);
+        scribble_words(side, offsetof(struct rbi_side, read_pos), 0);
+        scribble_words(peer_page(&peer), sizeof(struct rbi_page), 0);
+        scribble_words(peer.raw.pool.base, RBI_PAGE, 0);
+        expect_verdict(FINE, "heads after the link", i);
+    }
+    memcpy(peer_page(&peer), page, sizeof(page));
+    memcpy(peer.raw.pool.base, pool, sizeof(pool));
+    relink();
+    stage.scene->talk = 0;
+}
+
+/* ---- words that change under the reader ------------------------------------------------------------------ */
+
+struct flipper {
+    struct rbi_side *side;
+    struct rbi_page *page;
+    unsigned char *pool;
+    _Atomic int stop;
+};
+
+/** Never the whole lane at once: a good part of the records must be possible. */
+static void *flip(void *context)
+{
+    struct flipper *flipper = context;
+    uint64_t state = 0x9e3779b97f4a7c15;
+    unsigned char *lane = (unsigned char *)flipper->side + RBI_PAGE;
+    while (!flipper->stop) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        const uint64_t dice = state >> 33;
+        const uint64_t value =
+            dice % 3 == 0 ? (uint64_t)rbi_record_meta((enum rbi_record_kind)(dice % 12),
+                                                      dice >> 4 & 3, dice >> 6 & 3, dice >> 8 & 3)
+                                    << 32 |
+                                (dice & 0xfff)
+                          : extremes[dice % RBI_ARRAY_SIZE(extremes)];
+        const uint64_t at = (state >> 20) % PEER_LANE_CAPACITY & ~UINT64_C(7);
+        if (dice % 64 == 0) {
+            rbi_store_rlx(&flipper->side->want_pos, value);
+        } else if (dice % 256 == 1) {
+            rbi_store_rlx(&flipper->page->sleep_epoch, value);
+        } else if (dice % 16 == 2) {
+            /* Not its head: the next link would be refused. */
+            ((volatile uint64_t *)(void *)flipper->pool)[8 + at % 2048 / 8] = value;
+        } else if (at % 64 != 0 || dice % 65536 == 3) {
+            rbi_store_rlx(rbi_au64_at(lane, at), value);
+        }
+    }
+    return NULL;
+}
+
+static void flip_once(unsigned records)
+{
+    struct flipper flipper = {
+        .side = peer_side(&peer), .page = peer_page(&peer), .pool = peer.raw.pool.base, .stop = 0};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, flip, &flipper), 0);
+    bool ended = false;
+    for (unsigned i = 0; i < records && !ended; i++) {
+        const bool plain = roll() % 16 != 0;
+        const struct shape shape = {.kind = (unsigned)(6 + roll() % 3),
+                                    .flags = plain ? 0 : (unsigned)(roll() % 4),
+                                    .words = plain ? 0 : (unsigned)(roll() % 5),
+                                    .parts = plain ? 0 : (unsigned)(roll() % 4),
+                                    .size = 8 + roll() % 200};
+        peer_commit(&peer, (uint64_t)rbi_record_meta((enum rbi_record_kind)shape.kind, shape.flags,
+                                                     shape.words, shape.parts)
+                                   << 32 |
+                               shape.size);
+        if (i % 16 == 0) {
+            ended = down_told() >= 0 || !peer_consumed(&peer, 5);
+        }
+    }
+    flipper.stop = 1;
+    (void)pthread_join(thread, NULL);
+}
+
+static void test_flips(void **state)
+{
+    const uint64_t deadline_ms = test_now_ms() + flip_seconds * UINT64_C(1000);
+    unsigned links = 0;
+    (void)state;
+    stage.scene->talk = 1;
+    while (test_now_ms() < deadline_ms) {
+        relink();
+        flip_once(2000);
+        links++;
+        if (links % 16 == 0) {
+            assert_true(stage_alive(&stage));
+        }
+    }
+    stage.scene->talk = 0;
+    print_message("%u links, %llu hostile messages delivered, %llu links closed for BAD_PEER\n",
+                  links, (unsigned long long)stage.scene->hostile_received,
+                  (unsigned long long)stage.scene->bad_peer);
+    assert_true(stage.scene->bad_peer > 0);
+}
+
+/* ---- the stage ---------------------------------------------------------------------------------------------- */
+
+static int setup(void **state)
+{
+    (void)state;
+    return stage_up(&stage) == 0 ? peer_up(&peer, stage.cluster.socket, HOSTILE_PATH) : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    const bool alive = stage_alive(&stage);
+    if (!alive) {
+        print_error("the victim or the honest link stands still\n");
+    }
+    peer_down(&peer);
+    const bool clean = stage_clean(&stage);
+    const bool honest = stage.scene->honest_downs == 0;
+    return stage_down(&stage) == 0 && alive && clean && honest ? 0 : -1;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_shapes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sizes_and_meta, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_references, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_control_cut, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ready_fields, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unknown_answers, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_before_ready, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_behind_refused_ready, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_behind_disconnect, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_positions, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_heads, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_flips, setup, teardown),
+    };
+    if (argc == 3 && strcmp(argv[1], "--seconds") == 0) {
+        flip_seconds = (unsigned)strtoul(argv[2], NULL, 10);
+        cmocka_set_test_filter("test_flips");
+    }
+    return cmocka_run_group_tests_name("scribble", tests, NULL, NULL);
+}
