@@ -316,8 +316,15 @@ int main(int argc, char **argv)
     while (near < count && blocks[near].ping_ns < 250) {
         near++;
     }
+    size_t far = near;
+    while (far < count && blocks[far].ping_ns < 1000) {
+        far++;
+    }
     report("near", blocks, near, json);
-    report("far", blocks + near, count - near, json);
+    report("far", blocks + near, far - near, json);
+    if (!json && far < count) {
+        (void)printf("%zu blocks left out: something else had one of the cores\n", count - far);
+    }
     rbi_segment_deinit(&there.segment);
     rbi_segment_deinit(&back.segment);
     return 0;

@@ -3,6 +3,15 @@
 
 #include <errno.h>
 
+#define RUN_BYTES ((uint64_t)RBI_LANE_ZERO_RUN * RBI_LINE)
+
+/* Fetching a line for writing is a hint; processors of x86-64 that do not know it ignore it. */
+#if defined(__x86_64__)
+#define FETCHES_FOR_WRITING __attribute__((target("prfchw")))
+#else
+#define FETCHES_FOR_WRITING
+#endif
+
 void rbi_lane_tx_init(struct rbi_lane_tx *tx,
                       void *base,
                       uint64_t capacity,
@@ -42,7 +51,7 @@ uint64_t rbi_lane_body_max(uint64_t capacity)
     return rbi_lane_body_max_of_mask(capacity - 1);
 }
 
-int rbi_lane_make_room(struct rbi_lane_tx *tx, uint64_t need)
+FETCHES_FOR_WRITING int rbi_lane_make_room(struct rbi_lane_tx *tx, uint64_t need)
 {
     const uint64_t capacity = tx->mask + 1;
     if (capacity - (tx->pos - tx->read_seen) < need) {
@@ -61,14 +70,18 @@ int rbi_lane_make_room(struct rbi_lane_tx *tx, uint64_t need)
         tx->lent = tx->pos;
     }
     const uint64_t free_bytes = tx->read_seen + capacity - tx->zeroed;
-    const uint64_t want_bytes =
-        tx->pos + need + (uint64_t)RBI_LANE_ZERO_RUN * RBI_LINE - tx->zeroed;
+    const uint64_t want_bytes = tx->pos + need + RUN_BYTES - tx->zeroed;
     const uint64_t end = tx->zeroed + rbi_min_u64(free_bytes, want_bytes);
     /* Own words that the consumer reaches only through a later R1: no order of their own. */
     for (uint64_t pos = tx->zeroed; pos != end; pos += RBI_LINE) {
         rbi_store_rlx(rbi_au64_at(tx->base, pos & tx->mask), 0);
     }
     tx->zeroed = end;
+    /* Only lines that the consumer has done with: it keeps what it still polls. */
+    const uint64_t next_run = rbi_min_u64(tx->read_seen + capacity - end, RUN_BYTES);
+    for (uint64_t pos = end; pos != end + next_run; pos += RBI_LINE) {
+        __builtin_prefetch(tx->base + (pos & tx->mask), 1);
+    }
     return RBI_LANE_OK;
 }
 

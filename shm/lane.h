@@ -8,8 +8,8 @@
  * lane's memory is mapped twice in a row, so that a record never wraps. The
  * commit word lies in the record, so a small message costs one cache line, not
  * two: the consumer polls the word at its position, and the producer keeps the
- * commit words of the lines ahead zeroed (in runs of about 1 KiB, which also
- * fetches those lines for writing).
+ * commit words of the lines ahead zeroed (in runs of 2 KiB, which also fetches
+ * those lines, and those of the next run, for writing).
  *
  *   commit word = (uint64_t)meta << 32 | body bytes,  meta != 0
  *
@@ -45,8 +45,8 @@ enum rbi_lane_result {
 #ifndef RBI_LANE_CONTROL_ROOM
 /** Room that data leaves free, so that control records always find some. */
 #define RBI_LANE_CONTROL_ROOM (8U * RBI_LINE)
-/** Lines whose commit words are zeroed in one go. */
-#define RBI_LANE_ZERO_RUN 16U
+/** Lines whose commit words are zeroed in one go; chosen with bench/micro_lane. */
+#define RBI_LANE_ZERO_RUN 32U
 #endif
 
 /** Producer's view. Private fields. */
