@@ -446,7 +446,7 @@ static void test_read_over_broken_memory(void **state)
 /* ---- threads ----------------------------------------------------------------------------- */
 
 #define RACE_CLUSTERS 3U
-#define RACE_EPOCHS   60000U
+#define RACE_EPOCHS   30000U
 
 static struct world race;
 static rbi_au64 race_over;
