@@ -23,7 +23,7 @@
 #define OUT_FRAMES_MAX 65536U
 /* For the daemon to answer HELLO and REGISTER once connected. */
 #define HANDSHAKE_MS     5000U
-#define FRAMES_PER_INPUT 256U
+#define PACKETS_PER_INPUT 256U
 
 /* ---- out ------------------------------------------------------------------------------- */
 
@@ -148,7 +148,8 @@ uint32_t rbi_control_send(struct ringbus *bus,
 static void handle_frames(struct ringbus *bus)
 {
     struct rbi_control *control = &bus->control;
-    for (unsigned i = 0; i < FRAMES_PER_INPUT && control->sock >= 0; i++) {
+    /* To the last whole frame, or the stream has no room for the next packet. */
+    while (control->sock >= 0) {
         struct rbi_wire_header header;
         const void *frame = NULL;
         int r = rbi_wire_stream_next(&control->stream, &header, &frame);
@@ -174,13 +175,28 @@ static void handle_frames(struct ringbus *bus)
     }
 }
 
+/* Descriptors come with the first byte of their frame; those of a frame in pieces wait for it. */
+static bool take_fds(struct rbi_control *control, struct rbi_fdlist *fds)
+{
+    if (fds->count == 0 && !fds->truncated) {
+        return true;
+    }
+    if (control->fds.count > 0) {
+        rbi_fdlist_deinit(fds);
+        return false;
+    }
+    control->fds = *fds;
+    return true;
+}
+
 void rbi_control_input(struct ringbus *bus)
 {
     struct rbi_control *control = &bus->control;
-    for (unsigned i = 0; i < FRAMES_PER_INPUT && control->sock >= 0; i++) {
+    for (unsigned i = 0; i < PACKETS_PER_INPUT && control->sock >= 0; i++) {
         size_t room = 0;
+        struct rbi_fdlist fds = RBI_FDLIST_NULL;
         void *data = rbi_wire_stream_room(&control->stream, &room);
-        const ssize_t n = rbi_handoff_recv(control->sock, data, room, &control->fds);
+        const ssize_t n = rbi_handoff_recv(control->sock, data, room, &fds);
         if (n == -EAGAIN) {
             break;
         }
@@ -190,6 +206,10 @@ void rbi_control_input(struct ringbus *bus)
             return;
         }
         rbi_wire_stream_filled(&control->stream, (size_t)n);
+        if (!take_fds(control, &fds)) {
+            rbi_control_lost(bus, "descriptors in the middle of a frame");
+            return;
+        }
         handle_frames(bus);
     }
 }
