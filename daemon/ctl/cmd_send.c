@@ -204,7 +204,7 @@ static int report(const struct sender *sender, int code, uint64_t elapsed_ns)
         return code;
     }
     return rbi_ctl_fail(session->args, RBI_CTL_FAILED,
-                        "%" PRIu64 " of %" PRIu64 " messages were not consumed: the receiver is %s",
+                        "%" PRIu64 " of %" PRIu64 " messages were not consumed (receiver: %s)",
                         session->undelivered, sender->messages,
                         rbi_ctl_reason_name(session->lost_reason));
 }

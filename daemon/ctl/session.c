@@ -103,23 +103,31 @@ int rbi_ctl_session_step(struct rbi_ctl_session *session, int timeout_ms)
     return RBI_CTL_OK;
 }
 
-/* Nobody became READY in time: is anybody there at all? */
-static int not_ready(struct rbi_ctl_session *session)
+#define INSTANCES_MAX 1024U
+static struct ringbus_instance instances[INSTANCES_MAX]; /* too large for the stack */
+
+/* Instances of the cluster that was asked for, into the array above. */
+static unsigned instances_read(struct rbi_ctl_session *session)
 {
-    struct ringbus_instance instances[64];
     char cluster[RINGBUS_PATH_MAX + 1];
-    const struct rbi_ctl_args *args = session->args;
-    if (session->link_error != 0) {
-        return rbi_ctl_fail_bus(args, session->link_error, session->to_path, NULL);
-    }
     snprintf(cluster, sizeof cluster, "%s", session->to_path);
     if (session->to.instance != RINGBUS_ANY) {
         *strrchr(cluster, '/') = '\0';
     }
-    int count = ringbus_instances(session->bus, cluster, instances, RBI_ARRAY_SIZE(instances));
-    int shown = count < (int)RBI_ARRAY_SIZE(instances) ? count : (int)RBI_ARRAY_SIZE(instances);
-    bool there = count > shown || (count > 0 && session->to.instance == RINGBUS_ANY);
-    for (int i = 0; i < shown; i++) {
+    int count = ringbus_instances(session->bus, cluster, instances, INSTANCES_MAX);
+    return count < 0 ? 0 : count < (int)INSTANCES_MAX ? (unsigned)count : INSTANCES_MAX;
+}
+
+/* Nobody became READY in time: is anybody there at all? */
+static int not_ready(struct rbi_ctl_session *session)
+{
+    const struct rbi_ctl_args *args = session->args;
+    if (session->link_error != 0) {
+        return rbi_ctl_fail_bus(args, session->link_error, session->to_path, NULL);
+    }
+    unsigned count = instances_read(session);
+    bool there = count > 0 && session->to.instance == RINGBUS_ANY;
+    for (unsigned i = 0; i < count; i++) {
         there = there || instances[i].addr.instance == session->to.instance;
     }
     if (!there) {
@@ -129,13 +137,36 @@ static int not_ready(struct rbi_ctl_session *session)
                         session->to_path);
 }
 
+/* A key chooses among the linked ones: the same one each time only when all are linked. */
+static bool enough_ready(struct rbi_ctl_session *session)
+{
+    if (session->ready == 0) {
+        return false;
+    }
+    if (session->to.instance != RINGBUS_ANY || session->args->key == NULL) {
+        return true;
+    }
+    unsigned count = instances_read(session);
+    for (unsigned i = 0; i < count; i++) {
+        bool wanted = instances[i].weight > 0 && (instances[i].state == RINGBUS_INSTANCE_READY ||
+                                                  instances[i].state == RINGBUS_INSTANCE_BUSY);
+        if (wanted && !instances[i].linked) {
+            return false;
+        }
+    }
+    return true;
+}
+
 int rbi_ctl_session_wait_ready(struct rbi_ctl_session *session)
 {
     uint64_t end_ns = rbi_ctl_now_ns() + (uint64_t)session->args->timeout_ms * 1000000;
-    while (session->ready == 0) {
+    while (!enough_ready(session)) {
         uint64_t now_ns = rbi_ctl_now_ns();
-        bool denied = ringbus_error_kind(session->link_error) == RINGBUS_ERROR_DENIED &&
-                      session->link_error != 0;
+        bool denied = session->ready == 0 && session->link_error != 0 &&
+                      ringbus_error_kind(session->link_error) == RINGBUS_ERROR_DENIED;
+        if (now_ns >= end_ns && session->ready > 0) {
+            break; /* those that are not linked by now are as good as gone */
+        }
         if (now_ns >= end_ns || denied) {
             return not_ready(session);
         }
