@@ -22,6 +22,13 @@
 #define SPIN_LOOKS      32U
 /* While chunks are short: how long to sleep at most, since returning one rings no bell. */
 #define STARVED_SLEEP_MS 1
+/*
+ * Honest rings follow a record or the release of one. A peer that rings more often in a row
+ * for nothing is not listened to for a while, or it would keep us awake for ever; what it
+ * writes meanwhile is found when we look by ourselves, and its death is still reported.
+ */
+#define IDLE_RINGS_MAX 32U
+#define MUTE_NS        (100 * RBI_NS_PER_MS)
 /* How often a busy endpoint that waits asks the kernel. */
 #define BUSY_ASK_NS RBI_NS_PER_MS
 
@@ -85,6 +92,45 @@ static void drain_counter(int fd)
     }
 }
 
+static void listen_to(struct ringbus *bus, struct rbi_end *end, bool listen)
+{
+    struct epoll_event event = {.events = listen ? EPOLLIN : 0,
+                                .data.u64 = (uint64_t)(uintptr_t)end};
+    end->muted = !listen && epoll_ctl(bus->epoll, EPOLL_CTL_MOD, end->bell, &event) == 0;
+    if (listen) {
+        (void)epoll_ctl(bus->epoll, EPOLL_CTL_MOD, end->bell, &event);
+    }
+}
+
+void rbi_wait_unmute(struct ringbus *bus, struct rbi_end *end, uint64_t now_ns)
+{
+    if (now_ns >= end->unmute_ns) {
+        end->idle_rings = 0;
+        listen_to(bus, end, true);
+    } else {
+        rbi_deadline_at_most(bus, end->unmute_ns);
+    }
+}
+
+/* Judges a ring that was just taken in. */
+static void note_ring(struct ringbus *bus, struct rbi_end *end)
+{
+    struct rbi_lane_record raw;
+    /* Both only grow by what was really written: a liar cannot count anything twice. */
+    const uint64_t moved = end->rx.pos + rbi_lane_unread_first(&end->tx);
+    if (end->phase != RBI_END_LINKED || rbi_lane_peek(&end->rx, &raw) != RBI_LANE_EMPTY) {
+        return;
+    }
+    if ((int64_t)(moved - end->ring_seen) > 0) {
+        end->ring_seen = moved;
+        end->idle_rings = 0;
+    } else if (++end->idle_rings > IDLE_RINGS_MAX) {
+        end->unmute_ns = rbi_now_ns() + MUTE_NS;
+        rbi_deadline_at_most(bus, end->unmute_ns);
+        listen_to(bus, end, false);
+    }
+}
+
 static void handle_event(struct ringbus *bus, uint64_t tag)
 {
     switch (tag) {
@@ -106,6 +152,8 @@ static void handle_event(struct ringbus *bus, uint64_t tag)
             /* Its end of the pair is closed: out of the set, or it would wake us for ever. */
             rbi_wait_remove(bus, end->bell);
             rbi_end_peer_gone(bus, end, RBI_REASON_CRASHED);
+        } else {
+            note_ring(bus, end);
         }
         break;
     }
@@ -169,6 +217,8 @@ static bool has_room(struct ringbus *bus, struct rbi_end *end)
         return true; /* the next send finds out what is wrong */
     }
     (void)bus;
+    /* Seen is seen: room that is there now is there for the next send, whatever the peer says then. */
+    end->tx.read_seen = read_pos;
     const uint64_t capacity = end->tx.mask + 1;
     const uint64_t room = capacity - (end->tx.pos - read_pos);
     /* The largest record needs the whole lane, and not a line more. */
@@ -241,15 +291,19 @@ static int sleep_ms(const struct ringbus *bus, uint64_t now_ns, uint64_t until_n
     return (int)rbi_min_u64(ms, most);
 }
 
-/* One sleep. @return true when something may be there */
-static int sleep_once(struct ringbus *bus, uint64_t now_ns, uint64_t until_ns)
+/*
+ * One sleep. @return events of the set, < 0 -errno; @p found: something is there, and to be
+ * reported now: a look that finds room or a chunk also forgets that they were wanted.
+ */
+static int sleep_once(struct ringbus *bus, uint64_t now_ns, uint64_t until_ns, bool *found)
 {
     rbi_bell_announce(&bus->page->sleep_epoch);
     want_space(bus);
     /* The second look: what came before the announcement rang no bell. */
     if (rbi_wait_lane_ready(bus) || some_room(bus) || some_chunk(bus)) {
         rbi_bell_retract(&bus->page->sleep_epoch);
-        return 1;
+        *found = true;
+        return 0;
     }
     rbi_count(bus, RBI_COUNTER_sleeps, 1);
     rbi_counters_publish(bus); /* a quiet endpoint shows its true figures */
@@ -342,7 +396,11 @@ static int do_wait(struct ringbus *bus, int timeout_ms)
             return 1;
         }
         now_ns = rbi_now_ns();
-        const int n = sleep_once(bus, now_ns, rbi_max_u64(until_ns, now_ns));
+        bool found = false;
+        const int n = sleep_once(bus, now_ns, rbi_max_u64(until_ns, now_ns), &found);
+        if (found) {
+            return 1;
+        }
         if (n < 0) {
             return rbi_fail_errno(bus, n, "waiting");
         }
