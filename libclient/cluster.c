@@ -148,9 +148,15 @@ void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
         }
     } else if (member->end == end) {
         member->end = NULL;
-        /* Still listed by the daemon: perhaps only the link has failed, so try again. */
-        member->retry_ns =
-            member->wanted && !bus->closing ? bus->now_ns + 50 * RBI_NS_PER_MS : RBI_NEVER;
+        /*
+         * Still listed by the daemon: perhaps only the link has failed, so try again; not
+         * sooner than whoever has backed off from it already.
+         */
+        if (!member->wanted || bus->closing) {
+            member->retry_ns = RBI_NEVER;
+        } else if (member->retry_ns == RBI_NEVER) {
+            member->retry_ns = bus->now_ns + 50 * RBI_NS_PER_MS;
+        }
         rbi_deadline_at_most(bus, member->retry_ns);
     }
 }

@@ -207,17 +207,20 @@ on_introduced(struct ringbus *bus, const struct rbi_wire_introduced *body, struc
     }
     struct rbi_end *end = NULL;
     int r = 0;
+    bool met = false;
     struct rbi_end *old = rbi_end_find(bus, body->cluster, body->instance);
     if (got < RBI_ARRAY_SIZE(fds)) {
         r = rbi_fail(bus, RINGBUS_E_NO_FDS, "a link from %s: out of file descriptors",
                      body->path.bytes);
     } else if (bus->closing) {
-        r = RINGBUS_E_DRAINING;
+        r = rbi_fail(bus, RINGBUS_E_DRAINING, "%s is leaving", bus->self_path);
     } else if (old != NULL && old->phase == RBI_END_INTRODUCING) {
         rbi_end_free(bus, old); /* both asked at once; the daemon chose the other's request */
+        met = true;
     } else if (old != NULL && old->peer.incarnation == body->incarnation &&
                old->phase == RBI_END_LINKED) {
-        r = RINGBUS_E_IN_USE;
+        r = rbi_fail(bus, RINGBUS_E_IN_USE, "%s and %s have a link already", old->path,
+                     bus->self_path);
     } else if (old != NULL) {
         rbi_end_peer_gone(bus, old, RBI_REASON_REPLACED);
         rbi_end_unindex(bus, old);
@@ -232,6 +235,11 @@ on_introduced(struct ringbus *bus, const struct rbi_wire_introduced *body, struc
             }
         }
         refuse(bus, body->link_id, r, ringbus_errmsg(bus));
+        if (met) {
+            /* Ours is dropped for it, and its refusal will find nobody: ask again. */
+            const struct rbi_pidf peer = {.cluster = body->cluster, .instance = body->instance};
+            rbi_target_introduce_failed(bus, &peer, r, bus->error.text, false);
+        }
         return;
     }
     for (unsigned i = 0; i < 3; i++) {
@@ -283,8 +291,9 @@ static void on_linked(struct ringbus *bus,
         r = complete_link(bus, end, body, list);
     }
     if (r != 0) {
-        struct rbi_wire_link_down down = {.link_id = body->link_id,
-                                          .reason = RBI_REASON_NO_RESOURCES};
+        struct rbi_wire_link_down down = {
+            .link_id = body->link_id,
+            .reason = r == RINGBUS_E_BAD_PEER ? RBI_REASON_BAD_PEER : RBI_REASON_NO_RESOURCES};
         rbi_text_set(&down.text, end != NULL ? ringbus_errmsg(bus) : "no longer wanted");
         if (end != NULL) {
             /* Before anything is sent: losing the daemon then would free it as well. */

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- sending control records ----------------------------------------------------------- */
@@ -128,6 +129,9 @@ static void report_failed(struct ringbus *bus, struct rbi_end *end)
     } else if (end->fsm.reason == RBI_REASON_SILENT) {
         error = RINGBUS_E_TIMEOUT;
         text = "the peer did not answer READY in time";
+    } else if (end->fsm.reason == RBI_REASON_BAD_PEER) {
+        error = RINGBUS_E_BAD_PEER;
+        text = "the peer broke the protocol before the link was READY";
     }
     rbi_target_introduce_failed(bus, &end->peer, error, text, false);
 }
@@ -201,9 +205,10 @@ void rbi_end_peer_gone(struct ringbus *bus, struct rbi_end *end, enum rbi_reason
 
 void rbi_end_bad_peer(struct ringbus *bus, struct rbi_end *end, const char *what)
 {
-    if (end->phase == RBI_END_CLOSED) {
-        return;
+    if (end->phase == RBI_END_CLOSED || end->leave_reason == RBI_REASON_BAD_PEER) {
+        return; /* once a link: saying goodbye may find more that is wrong */
     }
+    end->leave_reason = RBI_REASON_BAD_PEER;
     rbi_count(bus, RBI_COUNTER_bad_peer, 1);
     (void)rbi_fail(bus, RINGBUS_E_BAD_PEER, "%s broke the protocol: %s", end->path, what);
     if (end->phase == RBI_END_LINKED) {
@@ -211,7 +216,6 @@ void rbi_end_bad_peer(struct ringbus *bus, struct rbi_end *end, const char *what
         rbi_end_step(bus, end, &input);
         begin_leaving(bus, end, RBI_REASON_BAD_PEER);
     }
-    end->leave_reason = RBI_REASON_BAD_PEER;
 }
 
 /* ---- control records that came in -------------------------------------------------------- */
@@ -310,16 +314,65 @@ void rbi_end_control_record(struct ringbus *bus,
 
 /* ---- the end of an end ------------------------------------------------------------------ */
 
+/* A message that lies in our lane; control records mean nothing to the application. */
+static bool own_message(const struct rbi_lane_record *raw, struct rbi_record *record)
+{
+    return rbi_record_parse(raw->meta, raw->body, raw->size, record) == 0 &&
+           record->kind >= RBI_RECORD_REQ && record->kind <= RBI_RECORD_ONEWAY;
+}
+
+/*
+ * Where each slot was used last, position + 1, by what the receiver has not released. A
+ * slot may come back before the record is released, and go out again with other bytes:
+ * an older record of the same slot was read, and its payload is gone. NULL: no memory.
+ */
+static uint64_t *last_uses(struct rbi_end *end, uint64_t position)
+{
+    uint64_t *last = calloc(end->refs.capacity > 0 ? end->refs.capacity : 1, sizeof *last);
+    struct rbi_lane_record raw;
+    struct rbi_record record;
+    while (last != NULL && rbi_lane_unread_at(&end->tx, position, &raw) == RBI_LANE_OK) {
+        if (own_message(&raw, &record) && (record.flags & RBI_RECORD_REF) != 0 &&
+            record.ref.slot < end->refs.capacity) {
+            last[record.ref.slot] = position + 1;
+        }
+        position = raw.next;
+    }
+    return last;
+}
+
+/* Whether the payload that a record of ours names is still held for it. */
+static bool still_held(struct ringbus *bus,
+                       const struct rbi_end *end,
+                       const struct rbi_record_ref *ref,
+                       const uint64_t *last,
+                       uint64_t position)
+{
+    struct rbi_chunk chunk;
+    const uint32_t idx =
+        ref->slot < end->refs.capacity ? end->refs.chunk_of[ref->slot] : RBI_CHUNK_NONE;
+    if (idx == RBI_CHUNK_NONE || (last != NULL && last[ref->slot] != position + 1)) {
+        return false;
+    }
+    rbi_pool_chunk(&bus->pool, idx, &chunk);
+    return ref->offset == chunk.offset && ref->size <= chunk.capacity;
+}
+
 static void give_back_one(struct ringbus *bus,
                           struct rbi_end *end,
                           const struct rbi_lane_record *raw,
+                          const uint64_t *last,
+                          uint64_t position,
                           bool maybe_seen)
 {
     struct rbi_record record;
     struct rbi_view view;
-    if (rbi_record_parse(raw->meta, raw->body, raw->size, &record) != 0 ||
-        record.kind < RBI_RECORD_REQ || record.kind > RBI_RECORD_ONEWAY) {
-        return; /* control records mean nothing to the application */
+    if (!own_message(raw, &record)) {
+        return;
+    }
+    if ((record.flags & RBI_RECORD_REF) != 0 &&
+        !still_held(bus, end, &record.ref, last, position)) {
+        return; /* the receiver has let go of it: it was read */
     }
     if (rbi_view_fill(bus, end, &record, bus->pool.segment.base, bus->pool.segment.size, &view) !=
         0) {
@@ -329,7 +382,7 @@ static void give_back_one(struct ringbus *bus,
     if (record.kind == RBI_RECORD_REQ) {
         /* Its callback is told instead: here for certain, else with those that are unknown. */
         if (!maybe_seen) {
-            rbi_calls_not_sent(bus, record.tag, RINGBUS_E_PEER_GONE);
+            rbi_calls_not_sent(bus, &end->peer, record.tag, RINGBUS_E_PEER_GONE);
         }
         return;
     }
@@ -358,11 +411,15 @@ static void give_back(struct ringbus *bus, struct rbi_end *end)
         end->leave_reason == RBI_REASON_SILENT || end->leave_reason == RBI_REASON_BAD_PEER;
     unsigned maybe = doubtful ? UINT32_MAX : RBI_BATCH_MAX;
     uint64_t position = rbi_lane_unread_first(&end->tx);
+    const int returned = rbi_refs_collect(&end->refs, &bus->pool);
+    bus->returned += returned > 0 ? (uint64_t)returned : 0;
+    uint64_t *last = last_uses(end, position);
     while (rbi_lane_unread_at(&end->tx, position, &raw) == RBI_LANE_OK) {
-        give_back_one(bus, end, &raw, maybe > 0);
+        give_back_one(bus, end, &raw, last, position, maybe > 0);
         maybe -= maybe > 0 ? 1U : 0U;
         position = raw.next;
     }
+    free(last);
 }
 
 void rbi_end_finish_leaving(struct ringbus *bus, struct rbi_end *end)

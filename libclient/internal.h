@@ -72,6 +72,8 @@ struct rbi_end {
     bool read_out;     /* a leaving end's lane is read to its end */
     uint8_t phase;     /* enum rbi_end_phase */
     uint8_t pending;   /* control records that found no room: RBI_PENDING_* */
+    uint8_t idle_rings; /* rings in a row that brought nothing */
+    bool muted;         /* it rang too often for nothing: its bell is not listened to for a while */
     int bell;          /* our end of the pair; -1 for the loop */
     uint32_t position; /* in bus->ends */
     const rbi_au64 *peer_sleep_epoch;
@@ -91,6 +93,8 @@ struct rbi_end {
     uint64_t link_life; /* number of this end among all of the handle: never used again */
     enum rbi_reason leave_reason;
     uint64_t leave_pos; /* where our reading stood when it began to leave */
+    uint64_t ring_seen; /* bytes moved on both lanes at the last ring that brought something */
+    uint64_t unmute_ns;
     uint64_t pending_ping_id;
     uint64_t pending_pong_id;
     enum rbi_reason pending_reason;
@@ -578,7 +582,10 @@ void rbi_calls_reply(struct ringbus *bus,
 /** Ends the calls whose time is over. */
 void rbi_calls_expire(struct ringbus *bus, uint64_t now_ns);
 /** Ends the call of a request that its receiver certainly did not see. */
-void rbi_calls_not_sent(struct ringbus *bus, uint64_t tag, int error);
+void rbi_calls_not_sent(struct ringbus *bus,
+                        const struct rbi_pidf *peer,
+                        uint64_t tag,
+                        int error);
 /** Ends all calls to a peer that is gone. */
 void rbi_calls_peer_gone(struct ringbus *bus, const struct rbi_pidf *peer, int error);
 void rbi_calls_end_all(struct ringbus *bus, int error);
@@ -627,6 +634,8 @@ int rbi_wait_add(struct ringbus *bus, int fd, uint64_t tag, bool writable);
  */
 void rbi_wait_remove(struct ringbus *bus, int fd);
 int rbi_wait_modify(struct ringbus *bus, int fd, uint64_t tag, bool writable);
+/** Listens again to a bell whose mute time is over. */
+void rbi_wait_unmute(struct ringbus *bus, struct rbi_end *end, uint64_t now_ns);
 /** Before an external loop waits: announce sleep and look once more. */
 void rbi_wait_prepare(struct ringbus *bus);
 

@@ -262,6 +262,9 @@ static void tick_ends(struct ringbus *bus)
             const struct rbi_link_input tick = {.type = RBI_LINK_TICK};
             rbi_end_step(bus, end, &tick);
         }
+        if (RBI_UNLIKELY(end->muted)) {
+            rbi_wait_unmute(bus, end, bus->now_ns);
+        }
         if (end->pending != 0) {
             rbi_end_flush_pending(bus, end);
         }

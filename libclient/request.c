@@ -200,10 +200,19 @@ void rbi_calls_expire(struct ringbus *bus, uint64_t now_ns)
     }
 }
 
-void rbi_calls_not_sent(struct ringbus *bus, uint64_t tag, int error)
+/* A request of that tag to that very life of the peer. */
+static bool asked(const struct rbi_call *call, const struct rbi_pidf *peer)
+{
+    return call->peer.cluster == peer->cluster && call->peer.instance == peer->instance &&
+           call->peer.incarnation == peer->incarnation;
+}
+
+void rbi_calls_not_sent(struct ringbus *bus, const struct rbi_pidf *peer, uint64_t tag, int error)
 {
     uint32_t slot = 0;
-    if (find(&bus->calls, tag, &slot) != NULL) {
+    const struct rbi_call *waiting = find(&bus->calls, tag, &slot);
+    /* The tag may be bytes of a body that a liar made us take for a record. */
+    if (waiting != NULL && asked(waiting, peer)) {
         const struct rbi_call call = take(&bus->calls, slot);
         finish(bus, &call, RINGBUS_NOT_SENT, error, NULL);
     }

@@ -110,6 +110,21 @@ advance_member(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_memb
     }
 }
 
+static enum rbi_reason reason_of(int error)
+{
+    switch (error) {
+    case RINGBUS_E_NO_FDS:
+    case RINGBUS_E_NO_MEMORY:
+        return RBI_REASON_NO_RESOURCES;
+    case RINGBUS_E_BAD_PEER:
+        return RBI_REASON_BAD_PEER;
+    case RINGBUS_E_TIMEOUT:
+        return RBI_REASON_SILENT;
+    default:
+        return RBI_REASON_REFUSED;
+    }
+}
+
 void rbi_target_introduce_failed(
     struct ringbus *bus, const struct rbi_pidf *peer, int error, const char *text, bool meets_other)
 {
@@ -123,10 +138,7 @@ void rbi_target_introduce_failed(
         char sentence[sizeof bus->error.text];
         (void)snprintf(sentence, sizeof sentence, "%s", text); /* may be the very buffer */
         (void)rbi_fail(bus, error, "no link to %s: %s", member->path, sentence);
-        rbi_emit_simple(bus, RINGBUS_EVENT_LINK_FAILED, peer, member->path,
-                        error == RINGBUS_E_NO_FDS || error == RINGBUS_E_NO_MEMORY
-                            ? RBI_REASON_NO_RESOURCES
-                            : RBI_REASON_REFUSED,
+        rbi_emit_simple(bus, RINGBUS_EVENT_LINK_FAILED, peer, member->path, reason_of(error),
                         error);
     }
 }
