@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What becomes of messages, kept payloads and claims when one of the two ends goes. */
+#include "support/bus.h"
+#include "support/test.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PEER   "/game/eu/pc/w1/core/peer"
+#define PEER_1 PEER "/1"
+
+static struct cluster cluster;
+static struct node node;
+
+enum { WORD_READY, WORD_GO, WORD_RECEIVED, WORD_DOWN, WORD_SENT };
+
+static void payload_of(unsigned char *out, size_t size, uint64_t number)
+{
+    for (size_t i = 0; i < size; i++) {
+        out[i] = (unsigned char)(number * 7 + i);
+    }
+}
+
+static bool payload_is(const void *data, size_t size, uint64_t number)
+{
+    const unsigned char *bytes = data;
+    for (size_t i = 0; i < size; i++) {
+        if (bytes[i] != (unsigned char)(number * 7 + i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static size_t size_of(uint64_t number)
+{
+    return number % 10 == 9 ? 12000 : 20 + number % 50; /* every tenth by reference */
+}
+
+/* ---- a receiver dies -------------------------------------------------------------------------- */
+
+/* Becomes READY, then reads nothing more. */
+static void never_read(const struct cluster *at, void *context)
+{
+    static struct node peer;
+    (void)context;
+    node_open(&peer, at, PEER_1);
+    RUN_UNTIL(peer.events[RINGBUS_EVENT_READY] > 0, NODE_MS, &peer);
+    atomic_store(&bus_shared[WORD_READY], 1);
+    for (;;) {
+        test_sleep_ms(1000);
+    }
+}
+
+static struct {
+    uint64_t next;
+    uint64_t certain;
+    bool after_down;
+} back;
+
+static void on_undelivered(struct node *at, const struct ringbus_event *event)
+{
+    if (event->type != RINGBUS_EVENT_UNDELIVERED) {
+        return;
+    }
+    CHECK(event->message != NULL);
+    CHECK(event->message->size == size_of(back.next));
+    CHECK(payload_is(event->message->data, event->message->size, back.next));
+    CHECK(event->addr.instance == 1);
+    CHECK(event->reason == RINGBUS_REASON_CRASHED);
+    back.after_down |= at->events[RINGBUS_EVENT_DOWN] > 0;
+    back.certain += !event->maybe_seen;
+    back.next++;
+}
+
+static void test_killed_receiver_gives_back_what_it_had_not_read(void **state)
+{
+    (void)state;
+    static unsigned char payload[12000];
+    bus_shared_reset();
+    memset(&back, 0, sizeof back);
+    const pid_t pid = child_start(never_read, &cluster, NULL);
+    node.on_event = on_undelivered;
+    node_open(&node, &cluster, NULL);
+    node_target(&node, PEER, 1, NULL);
+    const struct ringbus_addr to = node.peer;
+    RUN_UNTIL(atomic_load(&bus_shared[WORD_READY]) == 1, NODE_MS, &node);
+    uint64_t sent = 0;
+    for (;;) {
+        payload_of(payload, size_of(sent), sent);
+        const int r = ringbus_send(node.bus, &to, 0, payload, size_of(sent), 0);
+        if (r != 1) {
+            assert_true(r == RINGBUS_E_FULL || r == RINGBUS_E_NO_CHUNK);
+            break;
+        }
+        sent++;
+    }
+    assert_true(node_pool_used(&node) > 0);
+    child_kill(pid);
+    RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &node);
+    assert_int_equal(node.reason, RINGBUS_REASON_CRASHED);
+    assert_int_equal(back.next, sent);
+    assert_int_equal(node_stats(&node).undelivered, sent);
+    assert_false(back.after_down);
+    assert_true(back.certain >= (sent > 257 ? sent - 257 : 0));
+    assert_int_equal(node_pool_used(&node), 0);
+    assert_true(ringbus_send(node.bus, &to, 0, "", 0, 0) < 0);
+    node_close(&node);
+    node.on_event = NULL;
+}
+
+/* ---- a sender dies ------------------------------------------------------------------------------- */
+
+static void send_and_die(const struct cluster *at, void *context)
+{
+    static struct node peer;
+    static unsigned char payload[12000];
+    (void)context;
+    node_open(&peer, at, NULL);
+    node_target(&peer, PEER, 1, NULL);
+    const struct ringbus_addr to = peer.peer;
+    uint64_t sent = 0;
+    for (;;) {
+        payload_of(payload, size_of(sent), sent);
+        const int r = ringbus_send(peer.bus, &to, 0, payload, size_of(sent), 0);
+        if (r != 1) {
+            break;
+        }
+        sent++;
+        atomic_store(&bus_shared[WORD_SENT], sent);
+    }
+    atomic_store(&bus_shared[WORD_READY], 1);
+    (void)kill(getpid(), SIGKILL);
+}
+
+static struct {
+    uint64_t next;
+    bool after_down;
+    unsigned kept_count;
+    struct ringbus_kept *kept[64];
+    uint64_t kept_number[64];
+} got;
+
+static void on_numbered(struct node *at, const struct ringbus_message *message)
+{
+    CHECK(message->size == size_of(got.next));
+    CHECK(payload_is(message->data, message->size, got.next));
+    got.after_down |= at->events[RINGBUS_EVENT_DOWN] > 0;
+    if (got.kept_count < 64 && got.next % 3 == 0) {
+        CHECK(ringbus_keep(at->bus, message, &got.kept[got.kept_count]) == 0);
+        got.kept_number[got.kept_count++] = got.next;
+    }
+    got.next++;
+}
+
+static void test_killed_sender_is_read_to_its_end(void **state)
+{
+    (void)state;
+    bus_shared_reset();
+    memset(&got, 0, sizeof got);
+    const unsigned maps = bus_map_count();
+    const unsigned fds = bus_fd_count();
+    node.on_message = on_numbered;
+    node_open(&node, &cluster, PEER_1);
+    const pid_t pid = child_start(send_and_die, &cluster, NULL);
+    /* READY only: nothing is read while the sender lives. */
+    RUN_UNTIL(node.events[RINGBUS_EVENT_READY] == 1, NODE_MS, &node);
+    const uint64_t deadline_ms = test_now_ms() + NODE_MS;
+    while (atomic_load(&bus_shared[WORD_READY]) == 0) {
+        assert_true(test_now_ms() < deadline_ms);
+        test_sleep_ms(1);
+    }
+    assert_int_equal(child_wait(pid, 5000), 128 + SIGKILL);
+    RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &node);
+    assert_int_equal(node.reason, RINGBUS_REASON_CRASHED);
+    assert_int_equal(got.next, atomic_load(&bus_shared[WORD_SENT]));
+    assert_false(got.after_down);
+    /* Kept payloads outlive their sender. */
+    assert_true(got.kept_count > 4);
+    for (unsigned i = 0; i < got.kept_count; i++) {
+        assert_true(payload_is(got.kept[i]->data, got.kept[i]->size, got.kept_number[i]));
+        assert_int_equal(got.kept[i]->size, size_of(got.kept_number[i]));
+        assert_int_equal(ringbus_release(node.bus, got.kept[i]), 0);
+    }
+    node_close(&node);
+    node.on_message = NULL;
+    assert_int_equal(bus_map_count(), maps);
+    assert_int_equal(bus_fd_count(), fds);
+}
+
+/* ---- claims, loans ---------------------------------------------------------------------------------- */
+
+static void test_claims_across_death(void **state)
+{
+    (void)state;
+    struct ringbus_claim small;
+    struct ringbus_claim large;
+    for (unsigned round = 0; round < 3; round++) {
+        bus_shared_reset();
+        const pid_t pid = child_start(never_read, &cluster, NULL);
+        node_open(&node, &cluster, NULL);
+        node_target(&node, PEER, 1, NULL);
+        const struct ringbus_addr to = node.peer;
+        assert_int_equal(ringbus_claim(node.bus, &to, 0, 20000, 0, &large), 0);
+        assert_int_equal(ringbus_claim(node.bus, &to, 0, 100, 0, &small), 0);
+        assert_int_equal(ringbus_send(node.bus, &to, 0, "", 0, 0), RINGBUS_E_BUSY);
+        child_kill(pid);
+        RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &node);
+        for (unsigned i = 0; i < 10; i++) {
+            assert_true(ringbus_poll(node.bus, 10) >= 0);
+        }
+        /* The room is the caller's until the claim ends, whatever became of the receiver. */
+        memset(small.data, 1, small.size);
+        memset(large.data, 1, large.size);
+        if (round == 0) {
+            assert_int_equal(ringbus_commit(node.bus, &small, 10), RINGBUS_E_PEER_GONE);
+            assert_int_equal(ringbus_commit(node.bus, &large, 10), RINGBUS_E_PEER_GONE);
+            assert_int_equal(ringbus_commit(node.bus, &small, 10), RINGBUS_E_CLOSED);
+        } else if (round == 1) {
+            assert_int_equal(ringbus_abort(node.bus, &small), 0);
+            assert_int_equal(ringbus_abort(node.bus, &large), 0);
+            assert_int_equal(ringbus_abort(node.bus, &small), RINGBUS_E_CLOSED);
+        } /* else close with both open */
+        if (round < 2) {
+            assert_true(ringbus_poll(node.bus, 10) >= 0);
+            assert_int_equal(node_pool_used(&node), 0);
+            assert_int_equal(bus_map_count() > 0, 1);
+        }
+        node_close(&node);
+        assert_int_equal(bus_map_count(), 0);
+    }
+}
+
+/* The next life of the peer gets its own link while a claim on the old one is open. */
+static void test_claim_on_an_old_life(void **state)
+{
+    (void)state;
+    struct ringbus_claim claim;
+    struct ringbus_claim next;
+    bus_shared_reset();
+    pid_t pid = child_start(never_read, &cluster, NULL);
+    node_open(&node, &cluster, NULL);
+    node_target(&node, PEER, 1, NULL);
+    assert_int_equal(ringbus_claim(node.bus, &node.peer, 0, 100, 0, &claim), 0);
+    child_kill(pid);
+    RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &node);
+    pid = child_start(never_read, &cluster, NULL);
+    RUN_UNTIL(node.events[RINGBUS_EVENT_READY] == 2, NODE_MS, &node);
+    assert_int_equal(ringbus_claim(node.bus, &node.peer, 0, 100, 0, &next), 0);
+    memset(claim.data, 1, claim.size);
+    assert_int_equal(ringbus_commit(node.bus, &claim, 100), RINGBUS_E_PEER_GONE);
+    assert_int_equal(ringbus_commit(node.bus, &next, 100), 1);
+    child_kill(pid);
+    node_close(&node);
+}
+
+/* ---- lives --------------------------------------------------------------------------------------------- */
+
+static struct {
+    struct ringbus_addr up;   /* of the last READY */
+    struct ringbus_addr down; /* of the last DOWN */
+    unsigned order_wrong;
+    bool is_up;
+} lives;
+
+static void on_life(struct node *at, const struct ringbus_event *event)
+{
+    (void)at;
+    if (event->type == RINGBUS_EVENT_READY) {
+        lives.order_wrong += lives.is_up;
+        lives.order_wrong += event->addr.incarnation <= lives.up.incarnation;
+        lives.up = event->addr;
+        lives.is_up = true;
+    } else if (event->type == RINGBUS_EVENT_DOWN) {
+        lives.order_wrong += !lives.is_up || event->addr.incarnation != lives.up.incarnation;
+        lives.down = event->addr;
+        lives.is_up = false;
+    }
+}
+
+static void test_restart_under_the_same_address(void **state)
+{
+    (void)state;
+    node.on_event = on_life;
+    memset(&lives, 0, sizeof lives);
+    node_open(&node, &cluster, NULL);
+    assert_int_equal(ringbus_target(node.bus, PEER_1, NULL, NULL), 0);
+    for (unsigned life = 1; life <= 10; life++) {
+        struct node peer = {0};
+        bus_shared_reset();
+        const pid_t pid = life % 2 ? child_start(never_read, &cluster, NULL) : 0;
+        if (pid == 0) {
+            node_open(&peer, &cluster, PEER_1);
+        }
+        RUN_UNTIL(node.events[RINGBUS_EVENT_READY] == life && lives.is_up, NODE_MS, &node, &peer);
+        struct ringbus_addr to = lives.up;
+        assert_int_equal(ringbus_send(node.bus, &to, 0, "x", 1, 0), 1);
+        to.incarnation = 0;
+        assert_int_equal(ringbus_send(node.bus, &to, 0, "x", 1, 0), 1);
+        /* A life that is not, or is not any more. */
+        to.incarnation = lives.up.incarnation + 1;
+        assert_int_equal(ringbus_send(node.bus, &to, 0, "x", 1, 0), RINGBUS_E_PEER_GONE);
+        if (life > 1) {
+            assert_int_equal(ringbus_send(node.bus, &lives.down, 0, "x", 1, 0),
+                             RINGBUS_E_PEER_GONE);
+        }
+        if (pid == 0) {
+            node_close(&peer);
+            RUN_UNTIL(!lives.is_up, NODE_MS, &node);
+            assert_int_equal(node.reason, RINGBUS_REASON_LEFT);
+        } else {
+            child_kill(pid); /* the next is started before this death is noticed */
+        }
+    }
+    assert_int_equal(lives.order_wrong, 0);
+    node_close(&node);
+    node.on_event = NULL;
+}
+
+/* ---- leaving in order ---------------------------------------------------------------------------------------- */
+
+static void test_close_with_drain(void **state)
+{
+    (void)state;
+    struct node peer = {.on_message = on_numbered};
+    static unsigned char payload[12000];
+    memset(&got, 0, sizeof got);
+    got.kept_count = 64; /* none */
+    node_open(&peer, &cluster, PEER_1);
+    node_open(&node, &cluster, NULL);
+    node_target(&node, PEER, 1, &peer);
+    uint64_t sent = 0;
+    for (; sent < 100; sent++) {
+        payload_of(payload, size_of(sent), sent);
+        assert_int_equal(ringbus_send(node.bus, &node.peer, 0, payload, size_of(sent), 0), 1);
+    }
+    /* Nobody reads: not everything was consumed. What lies there is delivered all the same. */
+    assert_int_equal(ringbus_close(node.bus, 30), RINGBUS_E_TIMEOUT);
+    RUN_UNTIL(peer.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &peer);
+    assert_int_equal(peer.reason, RINGBUS_REASON_LEFT);
+    assert_int_equal(got.next, sent);
+    assert_false(got.after_down);
+    node_close(&peer);
+}
+
+static void read_slowly(const struct cluster *at, void *context)
+{
+    static struct node peer;
+    (void)context;
+    node_open(&peer, at, PEER_1);
+    atomic_store(&bus_shared[WORD_READY], 1);
+    while (peer.events[RINGBUS_EVENT_DOWN] == 0) {
+        CHECK(ringbus_poll(peer.bus, 1) >= 0);
+        CHECK(ringbus_wait(peer.bus, 100) >= 0);
+    }
+    CHECK(peer.reason == RINGBUS_REASON_LEFT);
+    atomic_store(&bus_shared[WORD_RECEIVED], peer.messages);
+    node_close(&peer);
+}
+
+static void test_close_with_drain_waits_for_the_reader(void **state)
+{
+    (void)state;
+    bus_shared_reset();
+    const pid_t pid = child_start(read_slowly, &cluster, NULL);
+    node_open(&node, &cluster, NULL);
+    node_target(&node, PEER, 1, NULL);
+    uint64_t sent = 0;
+    while (sent < 5000) {
+        const int r = ringbus_send(node.bus, &node.peer, 0, "0123456789", 10, RINGBUS_MORE);
+        sent += r == 1;
+        if (r != 1) {
+            assert_int_equal(r, RINGBUS_E_FULL);
+            assert_int_equal(ringbus_wait(node.bus, 5000), 1);
+            assert_true(ringbus_poll(node.bus, 100) >= 0);
+        }
+    }
+    assert_int_equal(ringbus_close(node.bus, 10000), 0);
+    assert_int_equal(child_wait(pid, 5000), 0);
+    assert_int_equal(atomic_load(&bus_shared[WORD_RECEIVED]), sent);
+}
+
+static void test_untarget(void **state)
+{
+    (void)state;
+    struct node peer = {0};
+    struct ringbus_addr addr;
+    node_open(&peer, &cluster, PEER_1);
+    node_open(&node, &cluster, NULL);
+    assert_int_equal(ringbus_untarget(node.bus, PEER), RINGBUS_E_NOT_TARGET);
+    for (unsigned round = 1; round <= 5; round++) {
+        addr = node_target(&node, PEER, 1, &peer);
+        RUN_UNTIL(peer.events[RINGBUS_EVENT_READY] == round, NODE_MS, &node, &peer);
+        assert_int_equal(ringbus_send(node.bus, &addr, 0, "x", 1, 0), 1);
+        assert_int_equal(ringbus_untarget(node.bus, PEER), 0);
+        assert_int_equal(ringbus_untarget(node.bus, PEER), RINGBUS_E_NOT_TARGET);
+        assert_int_equal(ringbus_send(node.bus, &addr, 0, "x", 1, 0), RINGBUS_E_NOT_TARGET);
+        RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == round &&
+                      peer.events[RINGBUS_EVENT_DOWN] == round,
+                  NODE_MS, &node, &peer);
+        assert_int_equal(node.reason, RINGBUS_REASON_UNTARGETED);
+        assert_int_equal(peer.reason, RINGBUS_REASON_UNTARGETED);
+        assert_int_equal(peer.messages, round);
+    }
+    node_close(&node);
+    node_close(&peer);
+}
+
+/* The other side wants the link too: ending our interest leaves it as it is. */
+static void test_untarget_leaves_the_peers_use(void **state)
+{
+    (void)state;
+    struct node peer = {0};
+    node_open(&peer, &cluster, PEER_1);
+    node_open(&node, &cluster, PEER "/2");
+    node_target(&node, PEER_1, 1, &peer);
+    struct ringbus_addr any;
+    assert_int_equal(ringbus_target(peer.bus, PEER "/2", NULL, &any), 0);
+    any.instance = RINGBUS_ANY;
+    /* Dispatched to as soon as the peer has asked for the link itself: READY lies before. */
+    RUN_UNTIL(ringbus_send(peer.bus, &any, 0, "1", 1, 0) == 1, NODE_MS, &node, &peer);
+    RUN_UNTIL(node.messages == 1, NODE_MS, &node, &peer);
+    assert_int_equal(ringbus_untarget(node.bus, PEER_1), 0);
+    assert_int_equal(ringbus_send(peer.bus, &peer.peer, 0, "2", 1, 0), 1);
+    RUN_UNTIL(node.messages == 2, NODE_MS, &node, &peer);
+    assert_int_equal(node.events[RINGBUS_EVENT_DOWN], 0);
+    assert_int_equal(ringbus_untarget(peer.bus, PEER "/2"), 0);
+    RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 1 && peer.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS,
+              &node, &peer);
+    node_close(&node);
+    node_close(&peer);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    return cluster_up(&cluster, "{}\n");
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    cluster_down(&cluster);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_killed_receiver_gives_back_what_it_had_not_read),
+        cmocka_unit_test(test_killed_sender_is_read_to_its_end),
+        cmocka_unit_test(test_claims_across_death),
+        cmocka_unit_test(test_claim_on_an_old_life),
+        cmocka_unit_test(test_restart_under_the_same_address),
+        cmocka_unit_test(test_close_with_drain),
+        cmocka_unit_test(test_close_with_drain_waits_for_the_reader),
+        cmocka_unit_test(test_untarget),
+        cmocka_unit_test(test_untarget_leaves_the_peers_use),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
