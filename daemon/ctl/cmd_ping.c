@@ -90,7 +90,10 @@ static int summary(struct ping *ping)
         printf("%" PRIu64 " sent, %" PRIu64 " answered", ping->sent, ping->answered);
     }
     for (size_t i = 0; count > 0 && i < RBI_ARRAY_SIZE(points); i++) {
-        double value = us(ping->samples_ns[(uint64_t)(points[i].share * (double)(count - 1))]);
+        /* Nearest rank: the smallest sample that at least this share does not exceed. */
+        double below = points[i].share * (double)count;
+        uint64_t rank = (uint64_t)below + ((double)(uint64_t)below < below ? 1 : 0);
+        double value = us(ping->samples_ns[rank > 0 ? rank - 1 : 0]);
         if (ping->args->json) {
             char name[16];
             snprintf(name, sizeof name, "%s_us", points[i].name);

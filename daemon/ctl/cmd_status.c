@@ -5,6 +5,9 @@
 
 #include <inttypes.h>
 
+/* Above this, readers of JSON round: such figures are ids, and go as text. */
+#define JSON_EXACT_MAX (UINT64_C(1) << 53)
+
 struct status_print {
     struct rbi_ctl_json json;
     bool use_json;
@@ -21,12 +24,16 @@ static int on_row(void *context, unsigned type, const union rbi_wire_body *body,
     bool text = row->text.length > 0;
     if (print->use_json && text) {
         rbi_ctl_json_text(&print->json, row->name.bytes, row->text.bytes);
+    } else if (print->use_json && row->value > JSON_EXACT_MAX) {
+        char digits[24];
+        snprintf(digits, sizeof digits, "%" PRIu64, row->value);
+        rbi_ctl_json_text(&print->json, row->name.bytes, digits);
     } else if (print->use_json) {
         rbi_ctl_json_u64(&print->json, row->name.bytes, row->value);
     } else if (text) {
-        printf("%-24s %s\n", row->name.bytes, row->text.bytes);
+        printf("%-32s %s\n", row->name.bytes, row->text.bytes);
     } else {
-        printf("%-24s %" PRIu64 "\n", row->name.bytes, row->value);
+        printf("%-32s %" PRIu64 "\n", row->name.bytes, row->value);
     }
     return RBI_CTL_OK;
 }

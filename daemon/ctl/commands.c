@@ -38,9 +38,10 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
      "--timeout is for the receiver to be ready, and then again for the answer.\n", rbi_ctl_call},
     {"ping", "PATH[/INSTANCE]", 1, 1, RBI_CTL_BUS | RBI_CTL_COUNT | RBI_CTL_INTERVAL | RBI_CTL_KEY,
      "measures the round trip of empty requests",
-     "Every answer counts, also that of a program which does not know the request: both\n"
-     "show that its loop runs. Sends 10 unless --count says how many, one every 100ms\n"
-     "unless --interval says otherwise; with --interval 0 the next follows the answer.\n",
+     "Every answer counts, also the failure that an endpoint without a handler answers: both\n"
+     "show that its loop runs. A program that takes requests and never answers cannot be\n"
+     "measured. Sends 10 unless --count says how many, one every 100ms unless --interval says\n"
+     "otherwise; with --interval 0 the next follows the answer.\n",
      rbi_ctl_ping},
     {"check", "FILE", 1, 1, RBI_CTL_JSON, "checks a configuration of ringbusd",
      "Prints every error as FILE:LINE:COLUMN: text; FILE may be - for standard input.\n",
