@@ -20,7 +20,8 @@ typedef _Atomic(uint64_t) rbi_au64;
 /** A word that is ordered by some rbi_au64: never read while it is written. */
 typedef uint64_t rbi_word;
 
-_Static_assert(sizeof(rbi_au64) == 8 && _Alignof(rbi_au64) == 8, "plain 64-bit atomics needed");
+_Static_assert(sizeof(rbi_au64) == sizeof(uint64_t), "plain 64-bit atomics needed");
+_Static_assert(_Alignof(rbi_au64) == sizeof(uint64_t), "plain 64-bit atomics needed");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "lock-free 64-bit atomics needed");
 
 static inline uint64_t rbi_load_acq(const rbi_au64 *p)

@@ -18,7 +18,7 @@ void rbi_lane_tx_init(struct rbi_lane_tx *tx,
                       const rbi_au64 *peer_read_pos,
                       uint64_t start_pos)
 {
-    RBI_ASSERT(rbi_is_pow2(capacity) && capacity > RBI_LANE_CONTROL_ROOM + 2U * RBI_LINE);
+    RBI_ASSERT(rbi_is_pow2(capacity) && capacity > RBI_LANE_CONTROL_ROOM + UINT64_C(2) * RBI_LINE);
     RBI_ASSERT(start_pos % RBI_LINE == 0);
     tx->base = (unsigned char *)base;
     tx->mask = capacity - 1;
@@ -35,7 +35,7 @@ void rbi_lane_rx_init(struct rbi_lane_rx *rx,
                       rbi_au64 *own_read_pos,
                       uint64_t start_pos)
 {
-    RBI_ASSERT(rbi_is_pow2(capacity) && capacity > RBI_LANE_CONTROL_ROOM + 2U * RBI_LINE);
+    RBI_ASSERT(rbi_is_pow2(capacity) && capacity > RBI_LANE_CONTROL_ROOM + UINT64_C(2) * RBI_LINE);
     RBI_ASSERT(start_pos % RBI_LINE == 0);
     rx->base = (const unsigned char *)base;
     rx->mask = capacity - 1;

@@ -44,7 +44,7 @@ enum rbi_lane_result {
 /* Both are smaller in tests/model alone, whose lanes are a few lines long. */
 #ifndef RBI_LANE_CONTROL_ROOM
 /** Room that data leaves free, so that control records always find some. */
-#define RBI_LANE_CONTROL_ROOM (8U * RBI_LINE)
+#define RBI_LANE_CONTROL_ROOM (UINT64_C(8) * RBI_LINE)
 /** Lines whose commit words are zeroed in one go; chosen with bench/micro_lane. */
 #define RBI_LANE_ZERO_RUN 32U
 #endif

@@ -25,6 +25,12 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 
+/** What the last system call refused; never 0, which a static analyser cannot know. */
+static int refused(void)
+{
+    return errno > 0 ? -errno : -EIO;
+}
+
 /** Left over when a segment takes the last memory: page tables, stacks, the C library. */
 static uint64_t slack(uint64_t size)
 {
@@ -59,7 +65,7 @@ static int create_memfd(const char *name)
     if (fd < 0 && errno == EINVAL) {
         fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     }
-    return fd < 0 ? -errno : fd;
+    return fd < 0 ? refused() : fd;
 }
 
 static int reserve_pages(int fd, uint64_t size)
@@ -69,7 +75,7 @@ static int reserve_pages(int fd, uint64_t size)
             return 0;
         }
         if (errno != EINTR) {
-            return errno == ENOSPC ? -ENOMEM : -errno;
+            return errno == ENOSPC ? -ENOMEM : refused();
         }
     }
 }
@@ -83,16 +89,16 @@ static int map(struct rbi_segment *segment, int fd, int prot, uint64_t mirror_fr
     const uint64_t tail = mirror_from == 0 ? 0 : segment->size - mirror_from;
     const uint64_t total = segment->size + tail;
     char *base = mmap(NULL, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED) {
-        return -errno;
+    if (base == MAP_FAILED || base == NULL) {
+        return refused();
     }
     if (mmap(base, segment->size, prot, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
         (tail != 0 && mmap(base + segment->size, tail, prot, MAP_SHARED | MAP_FIXED, fd,
                            (off_t)mirror_from) == MAP_FAILED) ||
         madvise(base, total, MADV_DONTFORK) != 0) {
-        const int err = errno;
+        const int r = refused();
         (void)munmap(base, total);
-        return -err;
+        return r;
     }
     segment->base = base;
     segment->mapped = total;
@@ -135,7 +141,7 @@ int rbi_segment_create(struct rbi_segment *out,
     }
     if (r == 0) {
         write_header(&segment, kind);
-        r = fcntl(segment.fd, F_ADD_SEALS, SEALS) == 0 ? 0 : -errno;
+        r = fcntl(segment.fd, F_ADD_SEALS, SEALS) == 0 ? 0 : refused();
     }
     if (r != 0) {
         rbi_segment_deinit(&segment);
@@ -156,7 +162,7 @@ static int check_fd(int fd, uint64_t size_min, uint64_t size_max, uint64_t *size
     struct stat st;
     struct statfs fs;
     if (fstat(fd, &st) != 0 || fstatfs(fd, &fs) != 0) {
-        return -errno;
+        return refused();
     }
     if (!S_ISREG(st.st_mode) || (uint64_t)fs.f_type != TMPFS_MAGIC || st.st_size <= 0) {
         return -EBADF; /* huge pages, which are sealable as well, may be missing when touched */
@@ -198,7 +204,7 @@ int rbi_segment_adopt(struct rbi_segment *out,
     }
     r = check_header(&segment, kind);
     if (r == 0 && madvise(segment.base, segment.mapped, MADV_DONTDUMP) != 0) {
-        r = -errno;
+        r = refused();
     }
     if (r != 0) {
         rbi_segment_deinit(&segment);
@@ -214,7 +220,7 @@ int rbi_segment_mirror(struct rbi_segment *segment, int fd, uint64_t mirror_from
     struct rbi_segment next = *segment;
     int r = map(&next, fd, PROT_READ, mirror_from);
     if (r == 0 && madvise(next.base, next.mapped, MADV_DONTDUMP) != 0) {
-        r = -errno;
+        r = refused();
         (void)munmap(next.base, next.mapped);
     }
     if (r != 0) {

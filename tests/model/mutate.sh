@@ -28,7 +28,8 @@ sites() { # sites FILE
 
 expect_failure() { # expect_failure NAME MODEL
     mutants=$((mutants + 1))
-    "$cxx" -std=gnu++14 -O0 -w -I"$work" -I"$src/tests/model" "$src/tests/model/model_$2.cpp" -o "$work/model"
+    "$cxx" -std=gnu++14 -O1 -w -I"$work" -I"$src/tests/model" "$src/tests/model/model_$2.cpp" \
+        -o "$work/model"
     if timeout 60 "$work/model" >"$work/log" 2>&1 || ! grep -q FAILED "$work/log"; then
         echo "SURVIVED: $1 (model_$2)"
         survivors=$((survivors + 1))
