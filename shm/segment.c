@@ -25,12 +25,6 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 
-/** What the last system call refused; never 0, which a static analyser cannot know. */
-static int refused(void)
-{
-    return errno > 0 ? -errno : -EIO;
-}
-
 /** Left over when a segment takes the last memory: page tables, stacks, the C library. */
 static uint64_t slack(uint64_t size)
 {
@@ -65,7 +59,7 @@ static int create_memfd(const char *name)
     if (fd < 0 && errno == EINVAL) {
         fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     }
-    return fd < 0 ? refused() : fd;
+    return fd < 0 ? -errno : fd;
 }
 
 static int reserve_pages(int fd, uint64_t size)
@@ -75,7 +69,7 @@ static int reserve_pages(int fd, uint64_t size)
             return 0;
         }
         if (errno != EINTR) {
-            return errno == ENOSPC ? -ENOMEM : refused();
+            return errno == ENOSPC ? -ENOMEM : -errno;
         }
     }
 }
@@ -89,16 +83,16 @@ static int map(struct rbi_segment *segment, int fd, int prot, uint64_t mirror_fr
     const uint64_t tail = mirror_from == 0 ? 0 : segment->size - mirror_from;
     const uint64_t total = segment->size + tail;
     char *base = mmap(NULL, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED || base == NULL) {
-        return refused();
+    if (base == MAP_FAILED) {
+        return -errno;
     }
     if (mmap(base, segment->size, prot, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
         (tail != 0 && mmap(base + segment->size, tail, prot, MAP_SHARED | MAP_FIXED, fd,
                            (off_t)mirror_from) == MAP_FAILED) ||
         madvise(base, total, MADV_DONTFORK) != 0) {
-        const int r = refused();
+        const int err = errno;
         (void)munmap(base, total);
-        return r;
+        return -err;
     }
     segment->base = base;
     segment->mapped = total;
@@ -108,6 +102,7 @@ static int map(struct rbi_segment *segment, int fd, int prot, uint64_t mirror_fr
 static void write_header(const struct rbi_segment *segment, enum rbi_segment_kind kind)
 {
     struct rbi_segment_header *header = segment->base;
+    RBI_ASSERT(header != NULL); /* mapped: map() has succeeded */
     header->magic = RBI_SEGMENT_MAGIC;
     header->version = RBI_LAYOUT_VERSION;
     header->kind = (uint32_t)kind;
@@ -141,7 +136,7 @@ int rbi_segment_create(struct rbi_segment *out,
     }
     if (r == 0) {
         write_header(&segment, kind);
-        r = fcntl(segment.fd, F_ADD_SEALS, SEALS) == 0 ? 0 : refused();
+        r = fcntl(segment.fd, F_ADD_SEALS, SEALS) == 0 ? 0 : -errno;
     }
     if (r != 0) {
         rbi_segment_deinit(&segment);
@@ -162,7 +157,7 @@ static int check_fd(int fd, uint64_t size_min, uint64_t size_max, uint64_t *size
     struct stat st;
     struct statfs fs;
     if (fstat(fd, &st) != 0 || fstatfs(fd, &fs) != 0) {
-        return refused();
+        return -errno;
     }
     if (!S_ISREG(st.st_mode) || (uint64_t)fs.f_type != TMPFS_MAGIC || st.st_size <= 0) {
         return -EBADF; /* huge pages, which are sealable as well, may be missing when touched */
@@ -178,6 +173,7 @@ static int check_fd(int fd, uint64_t size_min, uint64_t size_max, uint64_t *size
 static int check_header(const struct rbi_segment *segment, enum rbi_segment_kind kind)
 {
     struct rbi_segment_header header; /* a copy: the owner may go on writing */
+    RBI_ASSERT(segment->base != NULL);
     memcpy(&header, segment->base, sizeof header);
     if (header.magic != RBI_SEGMENT_MAGIC || header.version != RBI_LAYOUT_VERSION ||
         header.kind != (uint32_t)kind || header.fingerprint != rbi_layout_fingerprint() ||
@@ -204,7 +200,7 @@ int rbi_segment_adopt(struct rbi_segment *out,
     }
     r = check_header(&segment, kind);
     if (r == 0 && madvise(segment.base, segment.mapped, MADV_DONTDUMP) != 0) {
-        r = refused();
+        r = -errno;
     }
     if (r != 0) {
         rbi_segment_deinit(&segment);
@@ -220,7 +216,7 @@ int rbi_segment_mirror(struct rbi_segment *segment, int fd, uint64_t mirror_from
     struct rbi_segment next = *segment;
     int r = map(&next, fd, PROT_READ, mirror_from);
     if (r == 0 && madvise(next.base, next.mapped, MADV_DONTDUMP) != 0) {
-        r = refused();
+        r = -errno;
         (void)munmap(next.base, next.mapped);
     }
     if (r != 0) {
