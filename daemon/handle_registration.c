@@ -54,6 +54,33 @@ static void registration_name_anonymous(struct rbi_endpoint *endpoint)
     endpoint->instance = pidf.instance;
 }
 
+/**
+ * An anonymous client that comes back after a loss keeps its address: its links know it by
+ * that. @return whether the path, which names an instance, is one of its user's and free
+ */
+static bool registration_return_anonymous(const struct rbi_request *request,
+                                          struct rbi_endpoint *endpoint,
+                                          const struct rbi_pidf *pidf)
+{
+    const struct rbi_wire_registration *body = &request->body->registration;
+    struct rbi_text own;
+    rbi_text_format(&own, ANONYMOUS_PREFIX "local/host/uid%" PRIu32 "/client/", request->peer->uid);
+    if (body->daemon_incarnation == 0 || body->path.length <= own.length ||
+        memcmp(body->path.bytes, own.bytes, own.length) != 0) {
+        rbi_request_refuse(request, RBI_CODE_DENIED, ANONYMOUS_PREFIX " is for anonymous clients");
+        return false;
+    }
+    if (rbi_registry_has_anonymous(&request->daemon->registry, pidf->cluster, pidf->instance)) {
+        rbi_request_refuse(request, RBI_CODE_IN_USE, "%s is taken by a living client",
+                           body->path.bytes);
+        return false;
+    }
+    endpoint->path = body->path;
+    endpoint->cluster_id = pidf->cluster;
+    endpoint->instance = pidf->instance;
+    return true;
+}
+
 /** @return whether the path names an instance; if not the client has been told */
 static bool registration_name(const struct rbi_request *request, struct rbi_endpoint *endpoint)
 {
@@ -75,8 +102,7 @@ static bool registration_name(const struct rbi_request *request, struct rbi_endp
         return false;
     }
     if (strncmp(path->bytes, ANONYMOUS_PREFIX, sizeof(ANONYMOUS_PREFIX) - 1) == 0) {
-        rbi_request_refuse(request, RBI_CODE_DENIED, ANONYMOUS_PREFIX " is for anonymous clients");
-        return false;
+        return registration_return_anonymous(request, endpoint, &pidf);
     }
     endpoint->path = *path;
     endpoint->cluster_id = pidf.cluster;
@@ -161,8 +187,6 @@ static void registration_describe(const struct rbi_request *request, struct rbi_
 static bool registration_enter(const struct rbi_request *request, struct rbi_endpoint *endpoint)
 {
     struct rbi_text why;
-    /* One that ended in this very turn no longer holds its address. */
-    rbi_peers_reap(request->daemon);
     const int result = rbi_registry_add(request->daemon, endpoint, &why);
     if (result < 0) {
         rbi_request_refuse_errno(request, "registration", result);
@@ -195,6 +219,8 @@ static bool registration_make(const struct rbi_request *request, struct rbi_endp
 void rbi_handle_registration(const struct rbi_request *request)
 {
     struct rbi_peer *peer = request->peer;
+    /* One that ended in this very turn holds neither its address nor its quota any more. */
+    rbi_peers_reap(request->daemon);
     if (!registration_check(request)) {
         request->daemon->counters.registrations_refused++;
         return;

@@ -19,15 +19,17 @@
 
 int rbi_registry_init(struct rbi_registry *registry)
 {
-    *registry = (struct rbi_registry){.next_number = 1, .next_anonymous = 1};
+    *registry = (struct rbi_registry){.next_number = 1};
     rbi_list_init(&registry->endpoints);
     rbi_list_init(&registry->idle);
-    uint32_t base = 0;
-    if (getrandom(&base, sizeof(base), 0) != (ssize_t)sizeof(base)) {
+    uint32_t base[2] = {0};
+    if (getrandom(base, sizeof(base), 0) != (ssize_t)sizeof(base)) {
         return -EIO;
     }
     /* Random, so that the lives of a new daemon are not taken for those of the last. */
-    registry->next_incarnation = (base & 0x3fffffffU) + 1;
+    registry->next_incarnation = (base[0] & 0x3fffffffU) + 1;
+    /* And so that its anonymous clients do not meet those that come back from the last. */
+    registry->next_anonymous = (base[1] & 0x3fffffffU) + 1;
     return rbi_map_init(&registry->clusters);
 }
 
@@ -73,6 +75,21 @@ uint32_t rbi_registry_anonymous(struct rbi_registry *registry)
     const uint32_t given = registry->next_anonymous;
     registry->next_anonymous = given == INT32_MAX ? 1 : given + 1;
     return given;
+}
+
+bool rbi_registry_has_anonymous(const struct rbi_registry *registry,
+                                uint64_t cluster,
+                                int32_t instance)
+{
+    RBI_LIST_EACH(node, spare, &registry->endpoints)
+    {
+        const struct rbi_endpoint *endpoint =
+            RBI_CONTAINER_OF(node, struct rbi_endpoint, in_registry);
+        if (endpoint->instance == instance && endpoint->cluster_id == cluster) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /** Room for giving back every slot ever given out, so that giving back cannot fail. */

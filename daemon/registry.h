@@ -63,6 +63,10 @@ rbi_registry_add(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint, struc
 void rbi_registry_remove(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint);
 /** Number of the next anonymous endpoint, 1..2^31-1. */
 uint32_t rbi_registry_anonymous(struct rbi_registry *registry);
+/** Whether an anonymous endpoint with this address is there. Looks at all: for rare use. */
+bool rbi_registry_has_anonymous(const struct rbi_registry *registry,
+                                uint64_t cluster,
+                                int32_t instance);
 
 /** True for states in which others may see an endpoint. */
 bool rbi_registry_state_visible(uint32_t state);

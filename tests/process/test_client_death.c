@@ -414,10 +414,13 @@ static void test_untarget_leaves_the_peers_use(void **state)
 {
     (void)state;
     struct node peer = {0};
-    node_open(&peer, &cluster, PEER_1);
-    node_open(&node, &cluster, PEER "/2");
-    node_target(&node, PEER_1, 1, &peer);
     struct ringbus_addr any;
+    struct ringbus_options options = node_options(&cluster, PEER_1);
+    options.ping_interval_ms = 50; /* a use that ended without a word is known by its silence */
+    node_open_with(&peer, &options);
+    options.path = PEER "/2";
+    node_open_with(&node, &options);
+    node_target(&node, PEER_1, 1, &peer);
     assert_int_equal(ringbus_target(peer.bus, PEER "/2", NULL, &any), 0);
     any.instance = RINGBUS_ANY;
     /* Dispatched to as soon as the peer has asked for the link itself: READY lies before. */
