@@ -183,12 +183,19 @@ static bool lane_ready(const struct rbi_end *end)
            (end->phase == RBI_END_LINKED && rbi_lane_peek(&end->rx, &raw) != RBI_LANE_EMPTY);
 }
 
-/* All lanes: before sleeping none may be missed, however many there are. */
+/*
+ * All lanes: before sleeping none may be missed, however many there are. From where the
+ * last poll stopped: one that is never empty must not hide those behind it.
+ */
 bool rbi_wait_lane_ready(struct ringbus *bus)
 {
-    for (unsigned i = 0; i < bus->end_count; i++) {
-        if (lane_ready(bus->ends[i])) {
-            bus->next_end = i;
+    unsigned at = bus->next_end;
+    for (unsigned i = 0; i < bus->end_count; i++, at++) {
+        if (at >= bus->end_count) {
+            at = 0;
+        }
+        if (lane_ready(bus->ends[at])) {
+            bus->next_end = at;
             return true;
         }
     }
