@@ -11,6 +11,9 @@ install(TARGETS ringbus_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/libclient/include/ringbus
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
+# Relative to the file itself, so that `cmake --install --prefix` may put it anywhere.
+file(RELATIVE_PATH ringbus_pc_up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" ringbus_pc_up "${ringbus_pc_up}")
 configure_file(${PROJECT_SOURCE_DIR}/cmake/ringbus.pc.in ${CMAKE_CURRENT_BINARY_DIR}/ringbus.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/ringbus.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
