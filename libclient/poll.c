@@ -15,6 +15,8 @@
 
 #define TICK_POLLS_MAX 1024U
 #define TICK_GOAL_NS   (500U * 1000U)
+/* Longest time without a tick while polls are slow. */
+#define LATE_NS ((int64_t)(5 * RBI_NS_PER_MS))
 /* Silence after which a busy poller asks the kernel whether a socket has news. */
 #define QUIET_EPOLL_NS (100 * RBI_NS_PER_MS)
 /* The same while messages flow without a pause: a dead daemon bumps no attention word. */
@@ -351,6 +353,16 @@ void rbi_tick(struct ringbus *bus, uint64_t now_ns)
 
 /* ---- the public call ------------------------------------------------------------------------- */
 
+/*
+ * Polls are counted instead of reading the clock, but how long one takes is up to the
+ * handlers, and a flood can make each a long one: a look at the coarse clock, a few
+ * nanoseconds for each poll that had work, keeps daemon and deadlines from waiting.
+ */
+static bool is_late(const struct ringbus *bus)
+{
+    return bus->tick_countdown > 1 && (int64_t)(rbi_now_coarse_ns() - bus->now_ns) > LATE_NS;
+}
+
 static int do_poll(struct ringbus *bus, int max)
 {
     unsigned left = (unsigned)max;
@@ -369,6 +381,9 @@ static int do_poll(struct ringbus *bus, int max)
         left -= poll_end(bus, end, left < RBI_BATCH_MAX ? left : RBI_BATCH_MAX);
     }
     bus->counters[RBI_COUNTER_polls]++;
+    if (left != (unsigned)max && is_late(bus)) {
+        bus->tick_countdown = 1;
+    }
     if (bus->events.count > 0 || bus->events.lost) {
         rbi_events_flush(bus);
     }

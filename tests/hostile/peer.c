@@ -5,6 +5,7 @@
 #include "support/cluster.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -332,6 +333,12 @@ int peer_await(struct peer *peer, enum rbi_record_kind kind, uint64_t tag, unsig
         }
         if (result == 1) {
             if (test_now_ms() > deadline_ms) {
+                (void)fprintf(
+                    stderr,
+                    "peer: waited %u ms for kind %d: ours %llu, read of it %llu, theirs %llu\n",
+                    timeout_ms, (int)kind, (unsigned long long)peer->pos,
+                    (unsigned long long)rbi_load_acq(&peer_their_side(peer)->read_pos),
+                    (unsigned long long)peer->read_pos);
                 return -1;
             }
             (void)usleep(50);

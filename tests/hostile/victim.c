@@ -24,7 +24,8 @@ struct victim {
     uint64_t expected; /* next number of the honest sender */
     struct ringbus_addr talk_to[PEERS_MAX];
     unsigned talk_count;
-    unsigned turn;
+    uint64_t turn;       /* number in each message to a hostile peer */
+    uint64_t given_back; /* number in the last one that came back */
 };
 
 /* ---- the receiver --------------------------------------------------------------------------- */
@@ -92,6 +93,20 @@ static void forget(struct victim *victim, const struct ringbus_addr *addr)
     }
 }
 
+/** What comes back is what was sent, in order, each once. */
+static void check_given_back(struct victim *victim, const struct ringbus_message *message)
+{
+    uint64_t number = 0;
+    inspect(victim, message);
+    if (message->size >= sizeof(number)) {
+        memcpy(&number, message->data, sizeof(number));
+    }
+    if (number <= victim->given_back) {
+        victim->scene->broken_views++;
+    }
+    victim->given_back = number;
+}
+
 static void on_event(struct ringbus *bus, const struct ringbus_event *event, void *user)
 {
     struct victim *victim = user;
@@ -117,7 +132,7 @@ static void on_event(struct ringbus *bus, const struct ringbus_event *event, voi
         scene->last_failed_error = event->error;
         scene->failed++;
     } else if (event->type == RINGBUS_EVENT_UNDELIVERED) {
-        inspect(victim, event->message);
+        check_given_back(victim, event->message);
         scene->undelivered++;
     }
 }
@@ -128,6 +143,7 @@ static void talk(struct victim *victim)
     static unsigned char big[BIG_BYTES];
     for (unsigned i = 0; i < victim->talk_count; i++) {
         const size_t size = victim->turn++ % 4 == 0 ? sizeof(big) : 40;
+        memcpy(big, &victim->turn, sizeof(victim->turn));
         const int r = ringbus_send(victim->bus, &victim->talk_to[i], 0, big, size, 0);
         if (r == 1) {
             victim->scene->talked++;
