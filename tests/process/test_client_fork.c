@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scenarios 63, 65, 129: fork, exec, and two threads on one handle. */
+#include "support/bus.h"
+#include "support/test.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PEER    "/game/eu/pc/w1/core/peer"
+#define PEER_1  PEER "/1"
+#define CHILD_1 "/game/eu/pc/w1/core/child/1"
+
+static struct cluster cluster;
+static struct node a;
+static struct node b;
+
+static void open_pair(void)
+{
+    node_open(&b, &cluster, PEER_1);
+    node_open(&a, &cluster, NULL);
+    node_target(&a, PEER, 1, &b);
+}
+
+static void close_pair(void)
+{
+    node_close(&a);
+    node_close(&b);
+    a.on_message = b.on_message = NULL;
+}
+
+/* ---- fork ------------------------------------------------------------------------------------ */
+
+static struct ringbus_loan loan;
+static struct ringbus_kept *kept;
+
+static void keep_it(struct node *node, const struct ringbus_message *message)
+{
+    if (!kept && message->size > 10000) {
+        CHECK(ringbus_keep(node->bus, message, &kept) == 0);
+    }
+}
+
+/* Every call on the inherited handle says so, and does nothing. */
+static void use_inherited(void)
+{
+    struct ringbus_addr addr = a.peer;
+    struct ringbus_claim claim = {0};
+    struct ringbus_loan other;
+    struct ringbus_stats stats = {.struct_size = sizeof stats};
+    const struct ringbus_part part = {"x", 1};
+    const struct ringbus_reply_to to = {.peer = addr, .id = 1};
+    char text[RINGBUS_PATH_MAX + 1];
+    struct ringbus *bus = a.bus;
+    CHECK(ringbus_send(bus, &addr, 0, "x", 1, 0) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_sendv(bus, &addr, 0, &part, 1, 0) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_claim(bus, &addr, 0, 1, 0, &claim) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_commit(bus, &claim, 1) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_abort(bus, &claim) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_loan(bus, 1, &other) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_send_loan(bus, &addr, 0, &loan, 1, 0) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_loan_return(bus, &loan) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_request(bus, &addr, 0, "x", 1, 0, 10, node_on_result, &a) ==
+          RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_reply(bus, &to, "x", 1, 0) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_reply_error(bus, &to, NULL) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_release(b.bus, kept) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_poll(bus, 1) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_wait(bus, 0) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_wake(bus) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_fd(bus) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_target(bus, PEER, NULL, &addr) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_untarget(bus, PEER) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_watch(bus, "/") == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_unwatch(bus, "/") == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_instances(bus, PEER, NULL, 0) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_self(bus, &addr) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_self_path(bus) == NULL);
+    CHECK(ringbus_stats(bus, &stats) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_format(bus, &addr, text, sizeof text) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_size_max(bus) == 0);
+    CHECK(strlen(ringbus_errmsg(bus)) > 0);
+}
+
+static void child_of_fork(const struct cluster *at, void *context)
+{
+    struct node own = {0};
+    (void)context;
+    use_inherited();
+    CHECK(ringbus_close(a.bus, 100) == RINGBUS_E_WRONG_PROCESS);
+    CHECK(ringbus_close(b.bus, 0) == RINGBUS_E_WRONG_PROCESS);
+    node_open(&own, at, CHILD_1);
+    atomic_store(&bus_shared[0], 1);
+    RUN_UNTIL(own.messages == 1, NODE_MS, &own);
+    node_target(&own, PEER_1, 1, NULL);
+    CHECK(ringbus_send(own.bus, &own.peer, 0, "from the child", 14, 0) == 1);
+    CHECK(ringbus_close(own.bus, 5000) == 0);
+}
+
+static void test_fork(void **state)
+{
+    (void)state;
+    uint64_t sent = 0;
+    static const unsigned char big[12000];
+    bus_shared_reset();
+    b.on_message = keep_it;
+    open_pair();
+    const struct ringbus_addr to = a.peer;
+    assert_int_equal(ringbus_loan(a.bus, 1000, &loan), 0);
+    for (unsigned round = 0; round < 5; round++) {
+        atomic_store(&bus_shared[0], 0);
+        sent += ringbus_send(a.bus, &to, 0, big, sizeof big, 0) == 1;
+        RUN_UNTIL(b.messages >= sent, NODE_MS, &a, &b);
+        const pid_t pid = child_start(child_of_fork, &cluster, NULL);
+        /* The parent goes on meanwhile; nothing of it is lost or twice. */
+        RUN_UNTIL(atomic_load(&bus_shared[0]) == 1, NODE_MS, &a, &b);
+        for (unsigned i = 0; i < 1000; i++) {
+            sent += ringbus_send(a.bus, &to, 0, "x", 1, 0) == 1;
+            if (i % 100 == 99) {
+                RUN_UNTIL(b.messages >= sent, NODE_MS, &a, &b);
+            }
+        }
+        assert_int_equal(ringbus_target(a.bus, CHILD_1, NULL, NULL), 0);
+        RUN_UNTIL(a.events[RINGBUS_EVENT_READY] == round + 2, NODE_MS, &a, &b);
+        assert_int_equal(ringbus_send(a.bus, &a.peer, 0, "x", 1, 0), 1);
+        RUN_UNTIL(b.messages == sent + 1, NODE_MS, &a, &b); /* the child's own */
+        sent++;
+        /* Not a moment longer than the child: close waits for nobody but us. */
+        RUN_UNTIL(a.events[RINGBUS_EVENT_DOWN] == round + 1, NODE_MS, &a, &b);
+        assert_int_equal(child_wait(pid, 10000), 0);
+    }
+    assert_int_equal(b.messages, sent);
+    assert_int_equal(kept->size, sizeof big);
+    assert_memory_equal(kept->data, big, sizeof big);
+    assert_int_equal(ringbus_release(b.bus, kept), 0);
+    assert_int_equal(ringbus_loan_return(a.bus, &loan), 0);
+    RUN_UNTIL(node_pool_used(&a) == 0, NODE_MS, &a, &b);
+    close_pair();
+}
+
+static void live_on(const struct cluster *at, void *context)
+{
+    (void)at;
+    (void)context;
+    atomic_store(&bus_shared[0], 1);
+    while (atomic_load(&bus_shared[1]) == 0) {
+        test_sleep_ms(1);
+    }
+}
+
+static void fork_and_die(const struct cluster *at, void *context)
+{
+    static struct node peer;
+    (void)context;
+    node_open(&peer, at, PEER_1);
+    RUN_UNTIL(peer.events[RINGBUS_EVENT_READY] == 1, NODE_MS, &peer);
+    const pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        live_on(at, NULL);
+        _exit(0);
+    }
+    for (;;) {
+        test_sleep_ms(1000);
+    }
+}
+
+/* A child that still holds every descriptor of the dead must not keep it alive. */
+static void test_death_is_noticed_though_a_child_lives(void **state)
+{
+    (void)state;
+    bus_shared_reset();
+    const pid_t pid = child_start(fork_and_die, &cluster, NULL);
+    node_open(&a, &cluster, NULL);
+    node_target(&a, PEER, 1, NULL);
+    RUN_UNTIL(atomic_load(&bus_shared[0]) == 1, NODE_MS, &a);
+    child_kill(pid);
+    RUN_UNTIL(a.events[RINGBUS_EVENT_DOWN] == 1, 1000, &a);
+    assert_int_equal(a.reason, RINGBUS_REASON_CRASHED);
+    atomic_store(&bus_shared[1], 1);
+    node_close(&a);
+}
+
+/* ---- exec --------------------------------------------------------------------------------------- */
+
+static void test_exec_inherits_nothing(void **state)
+{
+    (void)state;
+    char command[512];
+    open_pair();
+    assert_true(ringbus_fd(a.bus) >= 0);
+    assert_int_equal(ringbus_loan(a.bus, 1000, &loan), 0);
+    /* What this process has open besides the handles was inherited and stays. */
+    (void)snprintf(command, sizeof command,
+                   "for fd in /proc/self/fd/*; do readlink $fd; done | "
+                   "grep -E 'memfd|eventfd|eventpoll|timerfd|socket' ; test $? = 1");
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c,concurrency-mt-unsafe) */
+    assert_int_equal(ringbus_loan_return(a.bus, &loan), 0);
+    close_pair();
+}
+
+/* ---- threads ------------------------------------------------------------------------------------------ */
+
+static atomic_int inside;
+static atomic_int seen;
+
+static void dwell(struct node *node, const struct ringbus_message *message)
+{
+    (void)node;
+    (void)message;
+    atomic_store(&inside, 1);
+    const uint64_t deadline_ms = test_now_ms() + NODE_MS;
+    while (atomic_load(&seen) == 0 && test_now_ms() < deadline_ms) {
+    }
+}
+
+static void *intrude(void *context)
+{
+    int *result = context;
+    const uint64_t deadline_ms = test_now_ms() + NODE_MS;
+    while (atomic_load(&inside) == 0 && test_now_ms() < deadline_ms) {
+    }
+    result[0] = ringbus_send(b.bus, &b.peer, 0, "x", 1, 0);
+    result[1] = ringbus_poll(b.bus, 1);
+    result[2] = ringbus_close(b.bus, 0);
+    result[3] = ringbus_wake(b.bus); /* that one is for any thread */
+    atomic_store(&seen, 1);
+    return NULL;
+}
+
+static void test_second_thread_is_noticed(void **state)
+{
+    (void)state;
+#ifndef RBI_DEBUG
+    skip();
+#else
+    pthread_t thread;
+    int result[4] = {0};
+    b.on_message = dwell;
+    open_pair();
+    RUN_UNTIL(b.events[RINGBUS_EVENT_READY] == 1, NODE_MS, &a, &b);
+    assert_int_equal(pthread_create(&thread, NULL, intrude, result), 0);
+    assert_int_equal(ringbus_send(a.bus, &a.peer, 0, "x", 1, 0), 1);
+    RUN_UNTIL(b.messages == 1, NODE_MS, &b, &a);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(result[i], RINGBUS_E_WRONG_THREAD);
+    }
+    assert_int_equal(result[3], 0);
+    close_pair();
+#endif
+}
+
+#define EACH_SENDS (20000U / TEST_SCALE)
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_uint failures;
+
+static void *send_locked(void *context)
+{
+    (void)context;
+    for (unsigned sent = 0; sent < EACH_SENDS;) {
+        (void)pthread_mutex_lock(&lock);
+        const int r = ringbus_send(a.bus, &a.peer, 0, "x", 1, 0);
+        if (r != 1) {
+            failures += r != RINGBUS_E_FULL;
+            failures += ringbus_poll(a.bus, 10) < 0;
+        }
+        (void)pthread_mutex_unlock(&lock);
+        sent += r == 1;
+        if (r != 1) {
+            (void)sched_yield();
+        }
+    }
+    return NULL;
+}
+
+static void test_threads_with_a_mutex(void **state)
+{
+    (void)state;
+    pthread_t threads[3];
+    open_pair();
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, send_locked, NULL), 0);
+    }
+    RUN_UNTIL(b.messages == 3 * EACH_SENDS, 20000, &b);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    }
+    assert_int_equal(failures, 0);
+    close_pair();
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&a, 0, sizeof a);
+    memset(&b, 0, sizeof b);
+    return cluster_up(&cluster, "{}\n");
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    cluster_down(&cluster);
+    return 0;
+}
+
+#define ON_OWN_DAEMON(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_OWN_DAEMON(test_fork),
+        ON_OWN_DAEMON(test_death_is_noticed_though_a_child_lives),
+        ON_OWN_DAEMON(test_exec_inherits_nothing),
+        ON_OWN_DAEMON(test_second_thread_is_noticed),
+        ON_OWN_DAEMON(test_threads_with_a_mutex),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
