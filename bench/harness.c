@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/harness.h"
 
+#include <ftw.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,6 +51,11 @@ double bench_median(double *values, unsigned count)
 
 int bench_daemon_start(struct bench_daemon *daemon, const char *program)
 {
+    return bench_daemon_start_with(daemon, program, NULL);
+}
+
+int bench_daemon_start_with(struct bench_daemon *daemon, const char *program, const char *config)
+{
     (void)snprintf(daemon->directory, sizeof daemon->directory, "/tmp/ringbus-bench-XXXXXX");
     if (mkdtemp(daemon->directory) == NULL) {
         perror("bench: mkdtemp");
@@ -57,7 +64,15 @@ int bench_daemon_start(struct bench_daemon *daemon, const char *program)
     (void)snprintf(daemon->socket, sizeof daemon->socket, "%s/bus.sock", daemon->directory);
     daemon->pid = fork();
     if (daemon->pid == 0) {
-        (void)execl(program, program, "--socket", daemon->socket, (char *)NULL);
+        const struct sched_param normal = {0};
+        (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+        (void)sched_setscheduler(0, SCHED_OTHER, &normal);
+        if (config != NULL) {
+            (void)execl(program, program, "--socket", daemon->socket, "--config", config,
+                        (char *)NULL);
+        } else {
+            (void)execl(program, program, "--socket", daemon->socket, (char *)NULL);
+        }
         perror(program);
         _exit(127);
     }
@@ -79,17 +94,23 @@ int bench_daemon_start(struct bench_daemon *daemon, const char *program)
     return -1;
 }
 
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *walk)
+{
+    (void)info;
+    (void)kind;
+    (void)walk;
+    return remove(path);
+}
+
 void bench_daemon_stop(struct bench_daemon *daemon)
 {
-    char lock[128];
     if (daemon->pid > 0) {
         (void)kill(daemon->pid, SIGTERM);
         (void)waitpid(daemon->pid, NULL, 0);
     }
-    (void)unlink(daemon->socket);
-    (void)snprintf(lock, sizeof lock, "%s.lock", daemon->socket);
-    (void)unlink(lock);
-    (void)rmdir(daemon->directory);
+    if (daemon->directory[0] != '\0') {
+        (void)nftw(daemon->directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    }
 }
 
 /* ---- the limit ----------------------------------------------------------------------------- */

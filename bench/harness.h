@@ -31,6 +31,9 @@ struct bench_daemon {
 
 /** Starts ringbusd on a private socket and waits until it accepts. 0; -1 with a line on stderr. */
 int bench_daemon_start(struct bench_daemon *daemon, const char *program);
+/** The same with a configuration file; NULL: none. */
+int bench_daemon_start_with(struct bench_daemon *daemon, const char *program, const char *config);
+/** Ends it and removes its private directory with whatever lies in it. */
 void bench_daemon_stop(struct bench_daemon *daemon);
 
 struct bench_shared *bench_shared_new(void);
