@@ -183,10 +183,25 @@ static void registration_describe(const struct rbi_request *request, struct rbi_
     }
 }
 
+/** Makes sure that whoever holds the address is alive: a restart can be quicker than the news. */
+static void registration_verify_holder(const struct rbi_request *request,
+                                       const struct rbi_endpoint *endpoint)
+{
+    const struct rbi_cluster *cluster =
+        rbi_registry_cluster(&request->daemon->registry, endpoint->cluster_id);
+    const struct rbi_endpoint *holder =
+        cluster ? rbi_cluster_member(cluster, endpoint->instance) : NULL;
+    if (holder) {
+        rbi_peer_verify(holder->peer);
+        rbi_peers_reap(request->daemon);
+    }
+}
+
 /** Enters it and makes it visible. @return false: the client has been told */
 static bool registration_enter(const struct rbi_request *request, struct rbi_endpoint *endpoint)
 {
     struct rbi_text why;
+    registration_verify_holder(request, endpoint);
     const int result = rbi_registry_add(request->daemon, endpoint, &why);
     if (result < 0) {
         rbi_request_refuse_errno(request, "registration", result);

@@ -3,6 +3,7 @@
 
 #include "daemon/code.h"
 #include "daemon/daemon.h"
+#include "daemon/farewell.h"
 #include "daemon/lock.h"
 #include "daemon/notify.h"
 #include "daemon/probe.h"
@@ -18,7 +19,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define BACKLOG         4096
+/* Who floods us must not make others wait behind thousands of connections. */
+#define BACKLOG         1024
 #define PAUSE_NS        (UINT64_C(100) * 1000 * 1000)
 #define SHED_MAX        256U
 #define SHED_LOG_NS     (UINT64_C(60) * 1000 * 1000 * 1000)
@@ -197,18 +199,6 @@ static void listener_take_reserve(struct rbi_listener *listener)
     }
 }
 
-static void listener_refuse(int fd)
-{
-    unsigned char frame[RBI_WIRE_FRAME_MAX];
-    struct rbi_wire_error error = {.code = RBI_CODE_NO_FDS};
-    rbi_text_set(&error.text, "the daemon is out of file descriptors: raise its LimitNOFILE");
-    const size_t size = rbi_wire_encode(RBI_WIRE_ERROR, &error, 1, 0, frame);
-    if (rbi_handoff_send(fd, frame, size, NULL, 0) < 0) {
-        rbi_log(RBI_LOG_DEBUG, "refusal_not_delivered", "code=%" PRId32, error.code);
-    }
-    (void)close(fd);
-}
-
 /** Gives the reserved descriptor to one waiting client after the other, to tell it no. */
 static void listener_shed(struct rbi_listener *listener)
 {
@@ -218,7 +208,8 @@ static void listener_shed(struct rbi_listener *listener)
         const int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
             listener->refused_no_fds++;
-            listener_refuse(fd);
+            rbi_farewell_refuse(fd, RBI_CODE_NO_FDS,
+                                "the daemon is out of file descriptors: raise its LimitNOFILE");
         }
         listener_take_reserve(listener);
         if (fd < 0) {

@@ -4,10 +4,12 @@
 #include "daemon/code.h"
 #include "daemon/daemon.h"
 #include "daemon/endpoint.h"
+#include "daemon/farewell.h"
 #include "daemon/log.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -23,6 +25,7 @@ void rbi_peers_init(struct rbi_peers *peers)
 {
     *peers = (struct rbi_peers){.count = 0};
     rbi_list_init(&peers->all);
+    rbi_list_init(&peers->lost);
     rbi_list_init(&peers->doomed);
 }
 
@@ -54,8 +57,29 @@ void rbi_peer_doom(struct rbi_peer *peer, const char *reason)
     peer->doomed = true;
     peer->doom_reason = reason;
     peer_stop_io(peer);
+    rbi_list_remove(&peer->in_doomed);
     rbi_list_push_back(&peer->daemon->peers.doomed, &peer->in_doomed);
     rbi_loop_defer(peer->daemon->loop, &peer->daemon->peers.reap, peers_reap_task, peer->daemon);
+}
+
+static void peers_hang_up_task(void *context)
+{
+    struct rbi_daemon *daemon = context;
+    while (!rbi_list_empty(&daemon->peers.lost)) {
+        rbi_peer_hang_up(RBI_LIST_FIRST(&daemon->peers.lost, struct rbi_peer, in_doomed),
+                         "connection lost");
+    }
+}
+
+void rbi_peer_lose(struct rbi_peer *peer)
+{
+    if (peer->doomed || peer->hangup) {
+        return;
+    }
+    peer->hangup = true;
+    rbi_list_push_back(&peer->daemon->peers.lost, &peer->in_doomed);
+    rbi_loop_defer(peer->daemon->loop, &peer->daemon->peers.hang_up, peers_hang_up_task,
+                   peer->daemon);
 }
 
 static void peer_log_end(const struct rbi_peer *peer)
@@ -91,7 +115,7 @@ static void peer_free(struct rbi_peer *peer)
     if (peer->pidfd >= 0) {
         (void)close(peer->pidfd);
     }
-    (void)close(peer->fd);
+    rbi_farewell_close(peer->fd);
     free(peer);
 }
 
@@ -113,7 +137,16 @@ void rbi_peers_deinit(struct rbi_daemon *daemon)
         rbi_peer_doom(RBI_CONTAINER_OF(node, struct rbi_peer, in_peers), "daemon stops");
     }
     rbi_peers_reap(daemon);
+    rbi_loop_undefer(daemon->loop, &daemon->peers.hang_up);
     rbi_loop_undefer(daemon->loop, &daemon->peers.reap);
+}
+
+void rbi_peer_verify(struct rbi_peer *peer)
+{
+    struct pollfd fds[2] = {{.fd = peer->fd}, {.fd = peer->pidfd, .events = POLLIN}};
+    if (!peer->doomed && poll(fds, 2, 0) > 0 && ((fds[0].revents & POLLHUP) || fds[1].revents)) {
+        rbi_peer_hang_up(peer, "connection closed");
+    }
 }
 
 /* ---- events ---------------------------------------------------------------------------- */
@@ -163,37 +196,25 @@ static void peer_handshake_late(void *context)
 
 /* ---- beginning ------------------------------------------------------------------------- */
 
-/** Refuses a connection that never became a peer. */
-static void peer_refuse(struct rbi_daemon *daemon, int fd, int code, const char *text)
+static void peer_log_refusal(struct rbi_daemon *daemon, const char *why)
 {
-    unsigned char frame[RBI_WIRE_FRAME_MAX];
-    struct rbi_wire_error error = {.code = code};
     uint64_t suppressed = 0;
-    rbi_text_set(&error.text, text);
-    const size_t size = rbi_wire_encode(RBI_WIRE_ERROR, &error, 1, 0, frame);
-    if (rbi_handoff_send(fd, frame, size, NULL, 0) < 0) {
-        rbi_log(RBI_LOG_DEBUG, "refusal_not_delivered", "code=%" PRId32, error.code);
-    }
     daemon->counters.connections_refused++;
     if (rbi_log_limit_pass(&daemon->quota_limit, rbi_loop_now_ns(daemon->loop), LOG_LIMIT_NS,
                            &suppressed)) {
-        rbi_log(RBI_LOG_WARNING, "connection_refused", "why=\"%s\" suppressed=%" PRIu64, text,
+        rbi_log(RBI_LOG_WARNING, "connection_refused", "why=\"%s\" suppressed=%" PRIu64, why,
                 suppressed);
     }
 }
 
-static void peer_identify(struct rbi_peer *peer)
+static void peer_identify(struct rbi_peer *peer, const struct ucred *credentials)
 {
-    struct ucred credentials = {.pid = 0};
-    socklen_t size = sizeof(credentials);
-    if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0) {
-        peer->uid = credentials.uid;
-        peer->gid = credentials.gid;
-        peer->pid = credentials.pid > 0 ? (uint32_t)credentials.pid : 0;
-    }
+    socklen_t size = sizeof(peer->pidfd);
+    peer->uid = credentials->uid;
+    peer->gid = credentials->gid;
+    peer->pid = credentials->pid > 0 ? (uint32_t)credentials->pid : 0;
     /* Without it, the end of the connection alone tells of the end of the process: late, when
      * a child has inherited the socket. */
-    size = sizeof(peer->pidfd);
     if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERPIDFD, &peer->pidfd, &size) < 0) {
         peer->pidfd = -1;
         peer->daemon->counters.no_pidfd++;
@@ -235,46 +256,70 @@ static int peer_watch(struct rbi_peer *peer)
     return 0;
 }
 
-/** @retval 0; 1 refused, @p why says it; -errno */
-static int peer_admit(struct rbi_peer *peer, struct rbi_text *why)
+static void peer_enter(struct rbi_daemon *daemon, struct rbi_peer *peer)
 {
-    struct rbi_quota *quota = &peer->daemon->quota;
-    const int result = rbi_quota_connect(quota, peer->uid, peer->connected_ns, why);
-    return result != 0
-               ? result
-               : rbi_quota_charge(quota, peer->uid, RBI_QUOTA_CONNECTIONS, 1, &peer->charge, why);
+    const uint64_t timeout_ns = (uint64_t)daemon->config.daemon.handshake_timeout_ms * 1000000;
+    rbi_list_push_back(&daemon->peers.all, &peer->in_peers);
+    daemon->peers.count++;
+    daemon->counters.connections_accepted++;
+    rbi_loop_timer_set(daemon->loop, &peer->handshake_timer, peer->connected_ns + timeout_ns,
+                       peer_handshake_late, peer);
+}
+
+/** Whether this user may have one more. A flood ends here: nothing was made for it yet. */
+static int peer_admit(struct rbi_daemon *daemon,
+                      int fd,
+                      struct ucred *credentials,
+                      struct rbi_charge *charge,
+                      struct rbi_text *why)
+{
+    socklen_t size = sizeof(*credentials);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, credentials, &size) < 0) {
+        return -errno;
+    }
+    const int result =
+        rbi_quota_connect(&daemon->quota, credentials->uid, rbi_loop_now_ns(daemon->loop), why);
+    return result != 0 ? result
+                       : rbi_quota_charge(&daemon->quota, credentials->uid, RBI_QUOTA_CONNECTIONS,
+                                          1, charge, why);
+}
+
+/** @retval 0; 1 refused, @p why says it; -errno */
+static int peer_make(struct rbi_daemon *daemon, int fd, struct rbi_text *why)
+{
+    struct ucred credentials = {.pid = 0};
+    struct rbi_charge charge = {.user = NULL};
+    int result = peer_admit(daemon, fd, &credentials, &charge, why);
+    if (result != 0) {
+        return result;
+    }
+    struct rbi_peer *peer = peer_new(daemon, fd);
+    if (!peer) {
+        rbi_charge_release(&charge);
+        return -ENOMEM;
+    }
+    peer_identify(peer, &credentials);
+    result = peer_watch(peer);
+    if (result < 0) {
+        rbi_charge_release(&charge);
+        if (peer->pidfd >= 0) {
+            (void)close(peer->pidfd);
+        }
+        free(peer);
+        return result;
+    }
+    peer->charge = charge;
+    peer_enter(daemon, peer);
+    return 0;
 }
 
 void rbi_peer_accept_consume_fd(struct rbi_daemon *daemon, int fd)
 {
     struct rbi_text why = {.length = 0};
-    struct rbi_peer *peer = peer_new(daemon, fd);
-    int result = -ENOMEM;
-    if (peer) {
-        peer_identify(peer);
-        result = peer_admit(peer, &why);
-    }
-    if (result == 0) {
-        result = peer_watch(peer);
-    }
+    const int result = peer_make(daemon, fd, &why);
     if (result != 0) {
-        peer_refuse(daemon, fd, result > 0 ? RBI_CODE_QUOTA : RBI_CODE_NO_MEMORY,
-                    result > 0 ? why.bytes : strerror(-result));
-        if (peer) {
-            rbi_charge_release(&peer->charge);
-            if (peer->pidfd >= 0) {
-                (void)close(peer->pidfd);
-            }
-            free(peer);
-        }
-        (void)close(fd);
-        return;
+        const char *text = result > 0 ? why.bytes : strerror(-result);
+        rbi_farewell_refuse(fd, result > 0 ? RBI_CODE_QUOTA : RBI_CODE_NO_MEMORY, text);
+        peer_log_refusal(daemon, text);
     }
-    rbi_list_push_back(&daemon->peers.all, &peer->in_peers);
-    daemon->peers.count++;
-    daemon->counters.connections_accepted++;
-    rbi_loop_timer_set(daemon->loop, &peer->handshake_timer,
-                       peer->connected_ns +
-                           (uint64_t)daemon->config.daemon.handshake_timeout_ms * 1000000,
-                       peer_handshake_late, peer);
 }

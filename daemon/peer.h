@@ -26,7 +26,7 @@ struct rbi_endpoint;
 struct rbi_peer {
     struct rbi_daemon *daemon;
     struct rbi_list in_peers;
-    struct rbi_list in_doomed;
+    struct rbi_list in_doomed; /* or in the list of the lost */
     bool doomed;
     const char *doom_reason;
     int fd;
@@ -68,8 +68,10 @@ struct rbi_peer {
 
 struct rbi_peers {
     struct rbi_list all;
+    struct rbi_list lost;
     struct rbi_list doomed;
     uint32_t count;
+    struct rbi_loop_task hang_up;
     struct rbi_loop_task reap;
 };
 
@@ -78,6 +80,16 @@ void rbi_peers_init(struct rbi_peers *peers);
 void rbi_peer_accept_consume_fd(struct rbi_daemon *daemon, int fd);
 /** Ends a connection at the end of this turn. @param reason  literal, for the log */
 void rbi_peer_doom(struct rbi_peer *peer, const char *reason);
+/**
+ * It can no longer be told anything. What it has said before is still heard, at the end
+ * of this turn, and then it is doomed: its last words may be that it leaves in order.
+ */
+void rbi_peer_lose(struct rbi_peer *peer);
+/**
+ * Asks the kernel whether it is still there: the loop may not have come to the news yet.
+ * One that is not is doomed.
+ */
+void rbi_peer_verify(struct rbi_peer *peer);
 /** Ends the doomed now. Not from within a peer's own callbacks unless it is not doomed itself. */
 void rbi_peers_reap(struct rbi_daemon *daemon);
 /** Ends all of them. */

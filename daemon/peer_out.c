@@ -134,7 +134,7 @@ int rbi_peer_try_send_with_fds(struct rbi_peer *peer,
                                unsigned fd_count)
 {
     unsigned char frame[RBI_WIRE_FRAME_MAX];
-    if (peer->doomed) {
+    if (peer->doomed || peer->hangup) {
         return -EPIPE;
     }
     if (!rbi_list_empty(&peer->out)) {
@@ -147,7 +147,7 @@ int rbi_peer_try_send_with_fds(struct rbi_peer *peer,
         return 1;
     }
     if (result < 0) {
-        rbi_peer_doom(peer, "send failed");
+        rbi_peer_lose(peer);
         return result;
     }
     out_bump(peer);
@@ -162,7 +162,7 @@ int rbi_peer_send_with_fds(struct rbi_peer *peer,
                            unsigned fd_count)
 {
     unsigned char frame[RBI_WIRE_FRAME_MAX];
-    if (peer->doomed) {
+    if (peer->doomed || peer->hangup) {
         return -EPIPE;
     }
     const size_t size = out_encode(peer, type, body, reply_to, frame);
@@ -181,7 +181,7 @@ int rbi_peer_send_with_fds(struct rbi_peer *peer,
         }
         out_wait(peer, result);
     } else if (result < 0) {
-        rbi_peer_doom(peer, "send failed");
+        rbi_peer_lose(peer);
         return result;
     }
     out_bump(peer);
@@ -193,7 +193,7 @@ void rbi_peer_send(struct rbi_peer *peer,
                    const void *body,
                    uint32_t reply_to)
 {
-    if (rbi_peer_send_with_fds(peer, type, body, reply_to, NULL, 0) < 0) {
+    if (rbi_peer_send_with_fds(peer, type, body, reply_to, NULL, 0) < 0 && !peer->hangup) {
         rbi_peer_doom(peer, "cannot be told");
     }
 }
@@ -243,7 +243,7 @@ static void out_resync(struct rbi_peer *peer)
 
 void rbi_peer_flush(struct rbi_peer *peer)
 {
-    while (!peer->doomed && !rbi_list_empty(&peer->out)) {
+    while (!peer->doomed && !peer->hangup && !rbi_list_empty(&peer->out)) {
         struct out_frame *frame = RBI_LIST_FIRST(&peer->out, struct out_frame, in_out);
         const int result =
             rbi_handoff_send(peer->fd, frame->bytes, frame->size, frame->fds, frame->fd_count);
@@ -252,13 +252,13 @@ void rbi_peer_flush(struct rbi_peer *peer)
             return;
         }
         if (result < 0) {
-            rbi_peer_doom(peer, "send failed");
+            rbi_peer_lose(peer);
             return;
         }
         out_frame_free(peer, frame);
         out_bump(peer);
     }
-    if (!peer->doomed) {
+    if (!peer->doomed && !peer->hangup) {
         out_resync(peer);
         rbi_peer_update_want(peer);
         rbi_query_continue(peer);

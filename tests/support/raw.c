@@ -20,7 +20,12 @@ int raw_connect(struct raw *raw, const char *socket)
     rbi_wire_stream_init(&raw->stream);
     raw->directory = raw->page = raw->pool = raw->side = (struct rbi_segment)RBI_SEGMENT_NULL;
     raw->bell[0] = raw->bell[1] = -1;
+    const uint64_t deadline_ms = test_now_ms() + RAW_TIMEOUT_MS;
     raw->fd = rbi_handoff_connect(socket);
+    while (raw->fd == -EAGAIN && test_now_ms() < deadline_ms) { /* its backlog is full */
+        test_sleep_ms(1);
+        raw->fd = rbi_handoff_connect(socket);
+    }
     return raw->fd >= 0 ? 0 : -1;
 }
 
@@ -208,10 +213,11 @@ int raw_hello(struct raw *raw)
 int raw_send_register(struct raw *raw, const struct rbi_wire_registration *body)
 {
     struct rbi_wire_registration full = *body;
+    const uint64_t pool_bytes = body->pool_bytes ? body->pool_bytes : POOL_BYTES;
     rbi_segment_deinit(&raw->page);
     rbi_segment_deinit(&raw->pool);
     if (rbi_segment_create(&raw->page, "test-page", RBI_SEGMENT_PAGE, RBI_PAGE, 0) < 0 ||
-        rbi_segment_create(&raw->pool, "test-pool", RBI_SEGMENT_POOL, POOL_BYTES, 0) < 0) {
+        rbi_segment_create(&raw->pool, "test-pool", RBI_SEGMENT_POOL, pool_bytes, 0) < 0) {
         return -1;
     }
     const int fds[] = {raw->page.fd, raw->pool.fd};

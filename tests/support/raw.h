@@ -61,7 +61,7 @@ void raw_message_deinit(struct raw_message *message);
 
 /** HELLO, HELLO_OK, directory mapped. */
 int raw_hello(struct raw *raw);
-/** Makes page and pool and sends REGISTER; waits for nothing. */
+/** Makes page and pool (of pool_bytes, 0: 16 KiB) and sends REGISTER; waits for nothing. */
 int raw_send_register(struct raw *raw, const struct rbi_wire_registration *body);
 /** Registers a path in a state (path "" = anonymous). */
 int raw_register(struct raw *raw, const char *path, enum rbi_endpoint_state state);
