@@ -16,12 +16,17 @@
  * once more, and waits; the consumer publishes its position, then looks at that
  * word.
  *
- * Ordering: all four accesses of a pair are sequentially consistent (store then
- * load on each side); nothing weaker is enough, tests/model shows it.
+ * Ordering: all accesses of a pair are sequentially consistent (store then load on
+ * each side); nothing weaker is enough, tests/model shows it.
  *   B1 sender stores the commit word,     then B2 loads sleep_epoch
  *   B3 receiver stores sleep_epoch (odd), then B4 loads the commit words
  *   B5 consumer stores read_pos,          then B6 loads want_pos
  *   B7 sender stores want_pos,            then B8 loads read_pos
+ * B1 covers the record whose commit word it stores. For a burst, whose other records
+ * were committed with release only, the language promises nothing about those (every
+ * processor does): there the sender stores one more word, and the receiver loads it.
+ *   B9 sender stores written_hint,        then B2 loads sleep_epoch
+ *   B3 receiver stores sleep_epoch (odd), then B10 loads written_hint, then the commit words
  */
 #include "shm/atomic.h"
 #include "shm/base.h"
@@ -58,6 +63,30 @@ static inline bool rbi_bell_wanted(const rbi_au64 *sleep_epoch, uint64_t *rung)
     }
     *rung = epoch;
     return true;
+}
+
+/**
+ * Sender, after records that were committed with release only, before rbi_bell_wanted().
+ *
+ * @param written_hint  in the own side; anything stored there does, its position serves tools
+ * @param pos           the lane's position
+ */
+static inline void rbi_bell_burst_end(rbi_au64 *written_hint, uint64_t pos)
+{
+    /* B9: pairs with B10. */
+    rbi_store_seq(written_hint, pos);
+}
+
+/**
+ * Receiver, after announcing sleep, before the second look at a lane: whatever a burst
+ * left there that ended before is seen by that look. The value is not used.
+ *
+ * @param written_hint  the sender's
+ */
+static inline void rbi_bell_burst_seen(const rbi_au64 *written_hint)
+{
+    /* B10: pairs with B9. */
+    (void)rbi_load_seq(written_hint);
 }
 
 /** Sender: waits for the consumer to reach @p pos (a multiple of 64). Look once more after this. */

@@ -12,14 +12,16 @@
  * @p lines_each: lines of a record; three fill the lane, so that the sender sleeps as well
  * @p dozes: the receiver sleeps when it finds nothing; otherwise it is told of each record,
  *           which leaves the sender's sleep alone to be searched
+ * @p bursts: all records are one burst: released one by one, announced behind the last
  */
-template <unsigned lines_each, unsigned records, bool dozes>
-struct bell_model : rl::test_suite<bell_model<lines_each, records, dozes>, 2> {
+template <unsigned lines_each, unsigned records, bool dozes, bool bursts>
+struct bell_model : rl::test_suite<bell_model<lines_each, records, dozes, bursts>, 2> {
     static const uint64_t size = lines_each * 64 - 8;
     struct model_line lines[MODEL_LINES];
     rbi_au64 read_pos;
     rbi_au64 sleep_epoch;
     rbi_au64 want_pos;
+    rbi_au64 written_hint;
     rl::semaphore<struct receiver_tag> to_receiver;
     rl::semaphore<struct sender_tag> to_sender;
     struct rbi_lane_tx tx;
@@ -30,6 +32,7 @@ struct bell_model : rl::test_suite<bell_model<lines_each, records, dozes>, 2> {
         model_lines_init(lines);
         rbi_store_rlx(&sleep_epoch, 0);
         rbi_store_rlx(&want_pos, 0);
+        rbi_store_rlx(&written_hint, 0);
         rbi_lane_rx_init(&rx, lines, MODEL_CAPACITY, &read_pos, 0);
         rbi_lane_tx_init(&tx, lines, MODEL_CAPACITY, &read_pos, 0);
         to_receiver.init(false, 0, 100, $);
@@ -64,7 +67,16 @@ struct bell_model : rl::test_suite<bell_model<lines_each, records, dozes>, 2> {
         uint64_t rung = 0;
         for (unsigned i = 0; i < records; i++) {
             reserve_or_sleep();
-            rbi_lane_commit_seq(&tx, size, 1 + i);
+            if (bursts && i + 1 < records) {
+                rbi_lane_commit(&tx, size, 1 + i);
+                continue;
+            }
+            if (bursts) {
+                rbi_lane_commit(&tx, size, 1 + i);
+                rbi_bell_burst_end(&written_hint, tx.pos);
+            } else {
+                rbi_lane_commit_seq(&tx, size, 1 + i);
+            }
             if (!dozes || rbi_bell_wanted(&sleep_epoch, &rung)) {
                 unsigned count = 0;
                 to_receiver.post(1, count, $);
@@ -94,6 +106,9 @@ struct bell_model : rl::test_suite<bell_model<lines_each, records, dozes>, 2> {
             RL_ASSERT(dozes || r == RBI_LANE_OK);
             if (r == RBI_LANE_EMPTY) {
                 rbi_bell_announce(&sleep_epoch);
+                if (bursts) {
+                    rbi_bell_burst_seen(&written_hint);
+                }
                 r = rbi_lane_peek(&rx, &record);
                 if (r == RBI_LANE_EMPTY) {
                     to_receiver.wait(false, false, $);
@@ -122,9 +137,11 @@ int main()
 {
     const rl::scheduler_type_e full = rl::fair_full_search_scheduler_type;
     const rl::scheduler_type_e random = rl::random_scheduler_type;
-    bool ok = model_run<bell_model<1, 2, true>>("bell, full search", full, UINT64_MAX);
-    ok = ok && model_run<bell_model<3, 2, false>>("space, full search", full, UINT64_MAX);
-    ok = ok && model_run<bell_model<3, 6, true>>("bell and space, random", random, 100000);
-    ok = ok && model_run<bell_model<1, 8, true>>("bell, random", random, 100000);
+    bool ok = model_run<bell_model<1, 2, true, false>>("bell, full search", full, UINT64_MAX);
+    ok = ok && model_run<bell_model<1, 2, true, true>>("burst, full search", full, UINT64_MAX);
+    ok = ok && model_run<bell_model<1, 3, true, true>>("burst, random", random, 100000);
+    ok = ok && model_run<bell_model<3, 2, false, false>>("space, full search", full, UINT64_MAX);
+    ok = ok && model_run<bell_model<3, 6, true, false>>("bell and space, random", random, 100000);
+    ok = ok && model_run<bell_model<1, 8, true, false>>("bell, random", random, 100000);
     return ok ? 0 : 1;
 }

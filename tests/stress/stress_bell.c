@@ -28,6 +28,7 @@ struct link {
     int sender_end;
     int receiver_end;
     RBI_ALIGNED(128) rbi_au64 want_pos;
+    RBI_ALIGNED(128) rbi_au64 written_hint;
     RBI_ALIGNED(128) uint64_t space_rung; /* receiver's */
     uint64_t received;
     uint64_t seed;
@@ -97,10 +98,13 @@ static void *send_all(void *arg)
             sequence++;
             /* Whoever may come to wait must have rung before: a burst ends while there is room. */
             more = !last && dice / 256 % 4 != 0 && rbi_lane_used(&link->lane.tx) <= CAPACITY / 2;
-            if (more) {
-                rbi_lane_commit(&link->lane.tx, size, META_DATA);
+            if (more || dice / 1024 % 2 == 0) {
+                rbi_lane_commit(&link->lane.tx, size, last ? META_END : META_DATA);
             } else {
                 rbi_lane_commit_seq(&link->lane.tx, size, last ? META_END : META_DATA);
+            }
+            if (!more && dice / 1024 % 2 == 0) {
+                rbi_bell_burst_end(&link->written_hint, link->lane.tx.pos);
             }
         }
         if (rbi_bell_wanted(&sleep_epoch, &rung)) {
@@ -190,6 +194,9 @@ static uint64_t receive_all(unsigned count, uint64_t *gap_ns_max)
             continue;
         }
         rbi_bell_announce(&sleep_epoch);
+        for (unsigned i = 0; i < count; i++) {
+            rbi_bell_burst_seen(&links[i].written_hint);
+        }
         if (!take_all(count)) {
             sleeps++;
             sleep_once(bells, count);

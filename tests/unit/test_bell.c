@@ -50,6 +50,15 @@ static void test_bell_epoch_wraps(void **state)
     assert_false(rbi_bell_wanted(&epoch, &rung));
 }
 
+static void test_bell_burst_end_shows_the_position(void **state)
+{
+    (void)state;
+    rbi_au64 written_hint = 0;
+    rbi_bell_burst_end(&written_hint, 640);
+    rbi_bell_burst_seen(&written_hint);
+    assert_int_equal(rbi_load_rlx(&written_hint), 640);
+}
+
 static void space_wanted_from(uint64_t start)
 {
     rbi_au64 want = 0;
@@ -195,6 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bell_wanted_once_a_sleep),
         cmocka_unit_test(test_bell_epoch_wraps),
+        cmocka_unit_test(test_bell_burst_end_shows_the_position),
         cmocka_unit_test(test_bell_space_wanted),
         cmocka_unit_test(test_bell_rings_and_drains),
         cmocka_unit_test(test_bell_ring_never_waits),
