@@ -22,7 +22,7 @@
 #define RETRY_MAX_MS   1000U
 #define OUT_FRAMES_MAX 65536U
 /* For the daemon to answer HELLO and REGISTER once connected. */
-#define HANDSHAKE_MS     5000U
+#define HANDSHAKE_MS      5000U
 #define PACKETS_PER_INPUT 256U
 
 /* ---- out ------------------------------------------------------------------------------- */

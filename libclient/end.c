@@ -226,6 +226,8 @@ static int wire_up(struct ringbus *bus,
     rbi_returns_init(&end->returns, &own->returns_pos,
                      (rbi_word *)(void *)(own_base + own->returns_offset), own->returns_capacity);
     end->peer_want_pos = &peer->want_pos;
+    end->own_written_hint = &own->written_hint;
+    end->peer_written_hint = &peer->written_hint;
     return rbi_refs_init(&end->refs, (uint32_t)theirs->returns_capacity, &peer->returns_pos,
                          (const rbi_word *)(const void *)(peer_base + theirs->returns_offset));
 }
@@ -321,20 +323,10 @@ int rbi_end_activate(struct ringbus *bus, struct rbi_end *end, int bell)
         }
     }
     end->bell = bell;
-    end->position = bus->end_count;
-    bus->ends[bus->end_count++] = end;
+    rbi_turn_add(bus, end);
     end->phase = RBI_END_LINKED;
     rbi_link_init(&end->fsm, bus->now_ns);
     return 0;
-}
-
-static void deactivate(struct ringbus *bus, struct rbi_end *end)
-{
-    if (end->position < bus->end_count && bus->ends[end->position] == end) {
-        struct rbi_end *last = bus->ends[--bus->end_count];
-        bus->ends[end->position] = last;
-        last->position = end->position;
-    }
 }
 
 static void unlist(struct ringbus *bus, struct rbi_end *end)
@@ -360,7 +352,7 @@ void rbi_end_free(struct ringbus *bus, struct rbi_end *end)
     }
     unlist(bus, end);
     rbi_end_unindex(bus, end);
-    deactivate(bus, end);
+    rbi_turn_remove(bus, end);
     if (end->refs.chunk_of != NULL) {
         bus->returned += rbi_refs_used(&end->refs);
         rbi_refs_drop_all(&end->refs, &bus->pool);

@@ -112,6 +112,7 @@ static void begin_leaving(struct ringbus *bus, struct rbi_end *end, enum rbi_rea
         end->phase = RBI_END_LEAVING;
         end->leave_reason = reason;
         end->leave_pos = end->rx.pos;
+        rbi_turn_promote(bus, end); /* its end is not to wait for its turn */
     }
     end->usable = false;
     bus->reap_needed = true;

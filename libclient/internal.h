@@ -37,8 +37,8 @@
 
 /* Most messages that one link may deliver before the next has its turn. */
 #define RBI_BATCH_MAX 256U
-/* Idle links that one poll looks at, so that its cost does not grow with their number. */
-#define RBI_SCAN_MAX 64U
+/* Quiet links that one poll looks at beside the active ones (turn.c). */
+#define RBI_SWEEP 4U
 
 struct rbi_cluster;
 struct rbi_member;
@@ -62,26 +62,29 @@ enum rbi_end_phase {
 struct rbi_end {
     struct rbi_lane_tx tx;
     struct rbi_lane_rx rx;
-    bool usable;       /* rbi_link_usable(), kept for the send path */
-    bool claimed;      /* a claim is open: nothing else may be written */
-    bool peer_sleeps;  /* the peer may sleep: look at its epoch after a burst */
-    bool unrung;       /* records committed with RINGBUS_MORE: to be looked at later */
-    bool blocked;      /* a send found it full; wait for want_bytes */
-    bool loop;         /* link to ourselves */
-    bool heard;        /* records came since the last tick */
-    bool read_out;     /* a leaving end's lane is read to its end */
-    uint8_t phase;     /* enum rbi_end_phase */
-    uint8_t pending;   /* control records that found no room: RBI_PENDING_* */
+    bool usable;        /* rbi_link_usable(), kept for the send path */
+    bool claimed;       /* a claim is open: nothing else may be written */
+    bool peer_sleeps;   /* the peer may sleep: look at its epoch after a burst */
+    bool unrung;        /* records committed with RINGBUS_MORE: to be looked at later */
+    bool blocked;       /* a send found it full; wait for want_bytes */
+    bool loop;          /* link to ourselves */
+    bool heard;         /* records came since the last tick */
+    bool read_out;      /* a leaving end's lane is read to its end */
+    uint8_t phase;      /* enum rbi_end_phase */
+    uint8_t pending;    /* control records that found no room: RBI_PENDING_* */
     uint8_t idle_rings; /* rings in a row that brought nothing */
     bool muted;         /* it rang too often for nothing: its bell is not listened to for a while */
-    int bell;          /* our end of the pair; -1 for the loop */
-    uint32_t position; /* in bus->ends */
+    int bell;           /* our end of the pair; -1 for the loop */
+    uint32_t position;  /* in bus->ends */
+    uint32_t quiet;     /* polls in a row that found nothing */
     const rbi_au64 *peer_sleep_epoch;
     uint64_t rung;
     const rbi_au64 *peer_want_pos;
     uint64_t want_rung;
     rbi_au64 *own_want_pos;
     uint64_t want_bytes;
+    rbi_au64 *own_written_hint;
+    const rbi_au64 *peer_written_hint;
     struct rbi_refs refs;
     struct rbi_returns returns;
     struct rbi_peer_pool *peer_pool;
@@ -247,7 +250,9 @@ struct ringbus {
     struct rbi_end **ends; /* LINKED and LEAVING ones */
     unsigned end_count;
     unsigned end_room;
-    unsigned next_end; /* where the next poll starts */
+    unsigned next_end;     /* where the next poll starts */
+    unsigned active_count; /* of ends: those that every poll looks at */
+    unsigned next_quiet;   /* where the next sweep of the others goes on */
     unsigned tick_countdown;
     unsigned tick_polls; /* polls between two ticks, adapted to the pace of the caller */
     uint32_t inline_max;
@@ -461,6 +466,15 @@ int rbi_end_index(struct ringbus *bus, struct rbi_end *end);
 /** Takes an end out of the look-up; it stays polled until the reaper has it. */
 void rbi_end_unindex(struct ringbus *bus, struct rbi_end *end);
 
+/* ---- turn.c: whose lane a poll looks at -------------------------------------------------- */
+
+void rbi_turn_add(struct ringbus *bus, struct rbi_end *end);
+void rbi_turn_remove(struct ringbus *bus, struct rbi_end *end);
+/** Something was found in its lane, or is to be done with it. */
+void rbi_turn_promote(struct ringbus *bus, struct rbi_end *end);
+/** Nothing was found. @return true when it became quiet: another end is in its place now */
+bool rbi_turn_found_empty(struct ringbus *bus, struct rbi_end *end);
+
 /* ---- end_control.c: READY, PING, DISCONNECT --------------------------------------------- */
 
 /** Feeds the state machine and carries out what it says. */
@@ -582,10 +596,7 @@ void rbi_calls_reply(struct ringbus *bus,
 /** Ends the calls whose time is over. */
 void rbi_calls_expire(struct ringbus *bus, uint64_t now_ns);
 /** Ends the call of a request that its receiver certainly did not see. */
-void rbi_calls_not_sent(struct ringbus *bus,
-                        const struct rbi_pidf *peer,
-                        uint64_t tag,
-                        int error);
+void rbi_calls_not_sent(struct ringbus *bus, const struct rbi_pidf *peer, uint64_t tag, int error);
 /** Ends all calls to a peer that is gone. */
 void rbi_calls_peer_gone(struct ringbus *bus, const struct rbi_pidf *peer, int error);
 void rbi_calls_end_all(struct ringbus *bus, int error);
@@ -626,6 +637,8 @@ void rbi_tick(struct ringbus *bus, uint64_t now_ns);
  */
 int rbi_wait_events(struct ringbus *bus, int timeout_ms);
 bool rbi_wait_lane_ready(struct ringbus *bus);
+/** Whether something is in a lane. */
+bool rbi_wait_end_ready(const struct rbi_end *end);
 void rbi_wait_deinit(struct ringbus *bus);
 int rbi_wait_init(struct ringbus *bus);
 int rbi_wait_add(struct ringbus *bus, int fd, uint64_t tag, bool writable);

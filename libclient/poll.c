@@ -363,6 +363,42 @@ static bool is_late(const struct ringbus *bus)
     return bus->tick_countdown > 1 && (int64_t)(rbi_now_coarse_ns() - bus->now_ns) > LATE_NS;
 }
 
+static unsigned poll_active(struct ringbus *bus, unsigned max)
+{
+    unsigned left = max;
+    for (unsigned i = bus->active_count; i > 0 && left > 0; i--) {
+        if (bus->next_end >= bus->active_count) {
+            bus->next_end = 0;
+        }
+        struct rbi_end *end = bus->ends[bus->next_end];
+        const unsigned taken = poll_end(bus, end, left < RBI_BATCH_MAX ? left : RBI_BATCH_MAX);
+        left -= taken;
+        if (taken != 0) {
+            end->quiet = 0;
+        } else if (rbi_turn_found_empty(bus, end)) {
+            continue;
+        }
+        bus->next_end++;
+    }
+    return max - left;
+}
+
+static unsigned sweep_quiet(struct ringbus *bus, unsigned max)
+{
+    unsigned left = max;
+    for (unsigned i = 0; i < RBI_SWEEP && left > 0 && bus->end_count > bus->active_count; i++) {
+        if (bus->next_quiet >= bus->end_count || bus->next_quiet < bus->active_count) {
+            bus->next_quiet = bus->active_count;
+        }
+        struct rbi_end *end = bus->ends[bus->next_quiet++];
+        if (RBI_UNLIKELY(rbi_wait_end_ready(end))) {
+            rbi_turn_promote(bus, end);
+            left -= poll_end(bus, end, left < RBI_BATCH_MAX ? left : RBI_BATCH_MAX);
+        }
+    }
+    return max - left;
+}
+
 static int do_poll(struct ringbus *bus, int max)
 {
     unsigned left = (unsigned)max;
@@ -372,13 +408,9 @@ static int do_poll(struct ringbus *bus, int max)
     if (--bus->tick_countdown == 0) {
         rbi_tick(bus, rbi_now_ns());
     }
-    const unsigned scan = bus->end_count < RBI_SCAN_MAX ? bus->end_count : RBI_SCAN_MAX;
-    for (unsigned i = 0; i < scan && left > 0; i++) {
-        if (bus->next_end >= bus->end_count) {
-            bus->next_end = 0;
-        }
-        struct rbi_end *end = bus->ends[bus->next_end++];
-        left -= poll_end(bus, end, left < RBI_BATCH_MAX ? left : RBI_BATCH_MAX);
+    left -= poll_active(bus, left);
+    if (bus->end_count > bus->active_count && left > 0) {
+        left -= sweep_quiet(bus, left);
     }
     bus->counters[RBI_COUNTER_polls]++;
     if (left != (unsigned)max && is_late(bus)) {

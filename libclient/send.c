@@ -106,12 +106,7 @@ void rbi_send_flush(struct ringbus *bus)
         struct rbi_end *end = bus->dirty;
         bus->dirty = end->next_dirty;
         end->unrung = false;
-        /*
-         * B1: pairs with B4 (lane_inline.h). The records were released one by one; this store of a
-         * word of
-         * our own, its value unchanged, stands between the last of them and the look.
-         */
-        rbi_store_seq(end->own_want_pos, rbi_load_rlx(end->own_want_pos));
+        rbi_bell_burst_end(end->own_written_hint, end->tx.pos);
         rbi_send_ring(bus, end);
     }
 }

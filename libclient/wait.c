@@ -176,7 +176,7 @@ int rbi_wait_events(struct ringbus *bus, int timeout_ms)
 
 /* ---- is there anything to do? ---------------------------------------------------------------- */
 
-static bool lane_ready(const struct rbi_end *end)
+bool rbi_wait_end_ready(const struct rbi_end *end)
 {
     struct rbi_lane_record raw;
     return end->phase == RBI_END_LEAVING ||
@@ -185,7 +185,7 @@ static bool lane_ready(const struct rbi_end *end)
 
 /*
  * All lanes: before sleeping none may be missed, however many there are. From where the
- * last poll stopped: one that is never empty must not hide those behind it.
+ * last poll stopped, so that one that is never empty hides none behind it.
  */
 bool rbi_wait_lane_ready(struct ringbus *bus)
 {
@@ -194,25 +194,46 @@ bool rbi_wait_lane_ready(struct ringbus *bus)
         if (at >= bus->end_count) {
             at = 0;
         }
-        if (lane_ready(bus->ends[at])) {
-            bus->next_end = at;
+        struct rbi_end *end = bus->ends[at];
+        if (rbi_wait_end_ready(end)) {
+            rbi_turn_promote(bus, end);
+            bus->next_end = end->position;
             return true;
         }
     }
     return false;
 }
 
-static bool some_lane_ready(const struct ringbus *bus, unsigned *at)
+/* After the announcement of sleep: also sees bursts that ended before it (shm/bell.h). */
+static bool second_look(struct ringbus *bus)
 {
-    const unsigned scan = bus->end_count < RBI_SCAN_MAX ? bus->end_count : RBI_SCAN_MAX;
-    for (unsigned i = 0; i < scan; i++) {
-        if (*at >= bus->end_count) {
-            *at = 0;
+    for (unsigned i = 0; i < bus->end_count; i++) {
+        rbi_bell_burst_seen(bus->ends[i]->peer_written_hint);
+    }
+    return rbi_wait_lane_ready(bus);
+}
+
+/* The lanes that a poll would look at. */
+static bool some_lane_ready(struct ringbus *bus)
+{
+    for (unsigned i = bus->active_count; i > 0; i--) {
+        if (bus->next_end >= bus->active_count) {
+            bus->next_end = 0;
         }
-        if (lane_ready(bus->ends[*at])) {
+        if (rbi_wait_end_ready(bus->ends[bus->next_end])) {
             return true;
         }
-        (*at)++;
+        bus->next_end++;
+    }
+    for (unsigned i = 0; i < RBI_SWEEP && bus->end_count > bus->active_count; i++) {
+        if (bus->next_quiet >= bus->end_count || bus->next_quiet < bus->active_count) {
+            bus->next_quiet = bus->active_count;
+        }
+        struct rbi_end *end = bus->ends[bus->next_quiet++];
+        if (rbi_wait_end_ready(end)) {
+            rbi_turn_promote(bus, end);
+            return true;
+        }
     }
     return false;
 }
@@ -307,7 +328,7 @@ static int sleep_once(struct ringbus *bus, uint64_t now_ns, uint64_t until_ns, b
     rbi_bell_announce(&bus->page->sleep_epoch);
     want_space(bus);
     /* The second look: what came before the announcement rang no bell. */
-    if (rbi_wait_lane_ready(bus) || some_room(bus) || some_chunk(bus)) {
+    if (second_look(bus) || some_room(bus) || some_chunk(bus)) {
         rbi_bell_retract(&bus->page->sleep_epoch);
         *found = true;
         return 0;
@@ -326,15 +347,13 @@ static int sleep_once(struct ringbus *bus, uint64_t now_ns, uint64_t until_ns, b
  */
 static bool spin(struct ringbus *bus, uint64_t now_ns)
 {
-    unsigned at = bus->next_end;
     if (bus->spin_now_us == 0) {
         return false;
     }
     const uint64_t end_ns = now_ns + bus->spin_now_us * UINT64_C(1000);
     do {
         for (unsigned i = 0; i < SPIN_LOOKS; i++) {
-            if (some_lane_ready(bus, &at)) {
-                bus->next_end = at;
+            if (some_lane_ready(bus)) {
                 bus->spin_now_us =
                     bus->spin_now_us * 2 > bus->spin_us ? bus->spin_us : bus->spin_now_us * 2;
                 return true;
@@ -354,10 +373,8 @@ static bool spin(struct ringbus *bus, uint64_t now_ns)
  */
 static int look_busily(struct ringbus *bus, uint64_t now_ns, uint64_t *asked_ns)
 {
-    unsigned at = bus->next_end;
     for (unsigned i = 0; i < SPIN_LOOKS; i++) {
-        if (some_lane_ready(bus, &at)) {
-            bus->next_end = at;
+        if (some_lane_ready(bus)) {
             return 1;
         }
         ck_pr_stall();
@@ -493,7 +510,7 @@ void rbi_wait_prepare(struct ringbus *bus)
     rbi_bell_retract(&bus->page->sleep_epoch);
     rbi_bell_announce(&bus->page->sleep_epoch);
     want_space(bus);
-    if (rbi_wait_lane_ready(bus) || some_room(bus) || some_chunk(bus) || work_waits(bus)) {
+    if (second_look(bus) || some_room(bus) || some_chunk(bus) || work_waits(bus)) {
         (void)ringbus_wake(bus);
     } else if (bus->chunk_starved) {
         rbi_deadline_at_most(bus, rbi_now_ns() + STARVED_SLEEP_MS * RBI_NS_PER_MS);
