@@ -153,6 +153,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
         return result;
     }
     daemon_raise_limits();
+    rbi_notify_open();
     result = daemon_init_inside(daemon);
     if (result < 0) {
         return result;
@@ -214,4 +215,5 @@ void rbi_daemon_deinit(struct rbi_daemon *daemon)
     rbi_watches_deinit(&daemon->watches);
     rbi_registry_deinit(&daemon->registry);
     rbi_quota_deinit(&daemon->quota);
+    rbi_notify_close();
 }

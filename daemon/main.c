@@ -3,9 +3,10 @@
 #include "daemon/daemon.h"
 #include "daemon/reload.h"
 
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
-#include <string.h>
+#include <unistd.h>
 
 static const char usage[] =
     "Usage: ringbusd [OPTION]...\n"
@@ -93,8 +94,21 @@ static int run(const struct rbi_daemon_options *options)
     return result == 0 ? 0 : 1;
 }
 
+/** Whoever started us without 0, 1 or 2 must not get log lines into a client's socket. */
+static void hold_standard_descriptors(void)
+{
+    int fd = 0;
+    do {
+        fd = open("/dev/null", O_RDWR);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO) {
+        (void)close(fd);
+    }
+}
+
 int main(int argc, char **argv)
 {
+    hold_standard_descriptors();
     struct rbi_daemon_options options = {.config_path = NULL};
     const enum action action = parse(argc, argv, &options);
     if (action == ACTION_BAD || action == ACTION_HELP) {

@@ -17,7 +17,11 @@ static const char *environment(const char *name)
     return getenv(name); /* NOLINT(concurrency-mt-unsafe) */
 }
 
-void rbi_notify(const char *state)
+static struct {
+    int fd; /* connected; 0 = no manager, descriptor 0 is never ours */
+} notify_state;
+
+void rbi_notify_open(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const char *path = environment("NOTIFY_SOCKET");
@@ -29,15 +33,32 @@ void rbi_notify(const char *state)
     if (path[0] == '@') {
         address.sun_path[0] = '\0';
     }
+    const socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
     const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) {
         return;
     }
-    /* Nobody to tell is not our failure: the manager has timeouts of its own. */
-    (void)sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT,
-                 (const struct sockaddr *)&address,
-                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length));
-    (void)close(fd);
+    if (connect(fd, (const struct sockaddr *)(const void *)&address, size) < 0) {
+        (void)close(fd);
+        return;
+    }
+    notify_state.fd = fd;
+}
+
+void rbi_notify_close(void)
+{
+    if (notify_state.fd) {
+        (void)close(notify_state.fd);
+        notify_state.fd = 0;
+    }
+}
+
+void rbi_notify(const char *state)
+{
+    if (notify_state.fd) {
+        /* Nobody to tell is not our failure: the manager has timeouts of its own. */
+        (void)send(notify_state.fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
 }
 
 /** A decimal environment variable, or 0 when absent or malformed. */

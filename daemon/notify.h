@@ -7,6 +7,12 @@
  */
 #include "shm/base.h"
 
+/**
+ * Opens the way to the manager, if there is one. It is kept open: a daemon that is out of
+ * descriptors must still be able to say that it lives.
+ */
+void rbi_notify_open(void);
+void rbi_notify_close(void);
 /** Sends lines such as "READY=1"; nothing happens when no manager listens. */
 void rbi_notify(const char *state);
 /** First handed-over socket, close-on-exec, or -1. Takes the variables out of the environment. */

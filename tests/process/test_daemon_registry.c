@@ -288,6 +288,8 @@ static void test_attention(void **state)
     assert_int_equal(raw_up(&raw, socket_path(), ECHO_1), 0);
     assert_int_equal(raw_up(&client, socket_path(), ""), 0);
     assert_int_equal(rbi_directory_view_init(&view, raw.directory.base, raw.directory.size), 0);
+    /* Once it serves the next, nothing of what these two were told is still on its way. */
+    assert_true(raw_status(socket_path(), "endpoints") == 2);
     const uint64_t before = rbi_directory_attention(&view, raw.registered.slot);
     const uint64_t other = rbi_directory_attention(&view, client.registered.slot);
     assert_int_equal(raw_introduce(&client, raw.registered.cluster, 1, 0), 0);
