@@ -325,12 +325,16 @@ struct ringbus_options {
     void *user; /**< passed to both */
 };
 #define RINGBUS_WEIGHT_NONE UINT32_MAX
+#ifdef __cplusplus
+#define RINGBUS_OPTIONS_INIT ringbus_options_default()
+#else
 #define RINGBUS_OPTIONS_INIT                                                                       \
     {                                                                                              \
         .struct_size = sizeof(struct ringbus_options)                                              \
     }
+#endif
 
-/** The same as a value, for C++ and for assignment. */
+/** The same as a value, for assignment. */
 static inline struct ringbus_options ringbus_options_default(void)
 {
     struct ringbus_options options;
