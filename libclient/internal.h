@@ -234,6 +234,15 @@ struct rbi_events {
     bool lost; /* no memory for one: a RESYNC is reported instead */
 };
 
+/** How long to look before sleeping, as learned (spin.c). */
+struct rbi_spin {
+    uint32_t most_us;
+    uint32_t now_us;
+    uint32_t holiday;  /* waits without spinning that are left */
+    uint32_t rest;     /* length of the last holiday; 0 after a success */
+    uint32_t failures; /* spins in a row that found nothing */
+};
+
 struct rbi_bus_error {
     int code;
     bool formatted;
@@ -306,7 +315,7 @@ struct ringbus {
     uint32_t lane_bytes;
     uint32_t refs_per_link;
     uint32_t spin_us;
-    uint32_t spin_now_us; /* adaptive share of spin_us */
+    struct rbi_spin spin;
     uint32_t weight;
     struct rbi_link_terms terms;
     bool terms_from_daemon; /* the application named neither interval nor misses */
@@ -637,6 +646,13 @@ void rbi_tick(struct ringbus *bus, uint64_t now_ns);
  */
 int rbi_wait_events(struct ringbus *bus, int timeout_ms);
 bool rbi_wait_lane_ready(struct ringbus *bus);
+/** Whether something is in one of the lanes that a poll would look at. */
+bool rbi_wait_turn_ready(struct ringbus *bus);
+void rbi_spin_init(struct rbi_spin *spin, uint32_t most_us);
+/** Looks for a while. @return true when something is there */
+bool rbi_spin(struct ringbus *bus, uint64_t now_ns);
+/** A sleep has ended: was it the right thing to do? */
+void rbi_spin_learn(struct rbi_spin *spin, uint64_t slept_ns);
 /** Whether something is in a lane. */
 bool rbi_wait_end_ready(const struct rbi_end *end);
 void rbi_wait_deinit(struct ringbus *bus);

@@ -66,11 +66,11 @@ int rbi_wait_init(struct ringbus *bus)
     if (bus->wake < 0) {
         return -errno;
     }
-    /* On one core whoever we wait for cannot run while we spin. */
+    rbi_spin_init(&bus->spin, bus->spin_us);
+    /* Bound to one core, perhaps with those that we wait for: spinning has to prove itself. */
     if (sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) == 1) {
-        bus->spin_us = 0;
+        bus->spin.now_us = 0;
     }
-    bus->spin_now_us = bus->spin_us;
     return rbi_wait_add(bus, bus->wake, RBI_EPOLL_WAKE, false);
 }
 
@@ -214,7 +214,7 @@ static bool second_look(struct ringbus *bus)
 }
 
 /* The lanes that a poll would look at. */
-static bool some_lane_ready(struct ringbus *bus)
+bool rbi_wait_turn_ready(struct ringbus *bus)
 {
     for (unsigned i = bus->active_count; i > 0; i--) {
         if (bus->next_end >= bus->active_count) {
@@ -336,35 +336,10 @@ static int sleep_once(struct ringbus *bus, uint64_t now_ns, uint64_t until_ns, b
     rbi_count(bus, RBI_COUNTER_sleeps, 1);
     rbi_counters_publish(bus); /* a quiet endpoint shows its true figures */
     const int n = rbi_wait_events(bus, sleep_ms(bus, now_ns, until_ns));
+    rbi_spin_learn(&bus->spin, rbi_now_ns() - now_ns);
     rbi_bell_retract(&bus->page->sleep_epoch);
     bus->tick_countdown = 1; /* time has passed: the next poll looks at the clock */
     return n;
-}
-
-/*
- * Spins while that has paid lately: each success doubles the budget up to spin_us, each
- * failure halves it down to a sixteenth, so that a quiet endpoint costs next to nothing.
- */
-static bool spin(struct ringbus *bus, uint64_t now_ns)
-{
-    if (bus->spin_now_us == 0) {
-        return false;
-    }
-    const uint64_t end_ns = now_ns + bus->spin_now_us * UINT64_C(1000);
-    do {
-        for (unsigned i = 0; i < SPIN_LOOKS; i++) {
-            if (some_lane_ready(bus)) {
-                bus->spin_now_us =
-                    bus->spin_now_us * 2 > bus->spin_us ? bus->spin_us : bus->spin_now_us * 2;
-                return true;
-            }
-            ck_pr_stall();
-        }
-    } while (rbi_now_ns() < end_ns);
-    bus->spin_now_us = bus->spin_now_us / 2 > bus->spin_us / 16 ? bus->spin_now_us / 2
-                       : bus->spin_us > 0 ? (bus->spin_us / 16 > 0 ? bus->spin_us / 16 : 1)
-                                          : 0;
-    return false;
 }
 
 /*
@@ -374,7 +349,7 @@ static bool spin(struct ringbus *bus, uint64_t now_ns)
 static int look_busily(struct ringbus *bus, uint64_t now_ns, uint64_t *asked_ns)
 {
     for (unsigned i = 0; i < SPIN_LOOKS; i++) {
-        if (some_lane_ready(bus)) {
+        if (rbi_wait_turn_ready(bus)) {
             return 1;
         }
         ck_pr_stall();
@@ -416,7 +391,8 @@ static int do_wait(struct ringbus *bus, int timeout_ms)
             now_ns = rbi_now_ns();
             continue;
         }
-        if (timeout_ms != 0 && bus->blocked == NULL && !bus->chunk_starved && spin(bus, now_ns)) {
+        if (timeout_ms != 0 && bus->blocked == NULL && !bus->chunk_starved &&
+            rbi_spin(bus, now_ns)) {
             return 1;
         }
         now_ns = rbi_now_ns();
