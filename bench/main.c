@@ -9,6 +9,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -150,6 +151,19 @@ static void describe_machine(void)
     }
 }
 
+/* Thousands of endpoints need tens of thousands of descriptors; root may raise the limit. */
+static void allow_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        const struct rlimit more = {.rlim_cur = 65536, .rlim_max = 65536};
+        if (limit.rlim_max >= 65536 || setrlimit(RLIMIT_NOFILE, &more) != 0) {
+            limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+            (void)setrlimit(RLIMIT_NOFILE, &limit);
+        }
+    }
+}
+
 static int run_all(void)
 {
     for (unsigned i = 0; bench_workloads[i] != NULL; i++) {
@@ -187,6 +201,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "bench: two cores are needed\n");
         return 77;
     }
+    allow_descriptors();
     describe_machine();
     if (run.options.json_path != NULL && (run.json = fopen(run.options.json_path, "w")) == NULL) {
         perror(run.options.json_path);

@@ -100,8 +100,8 @@ static double limit(struct side *side)
 static double run_apart(struct side *side, struct bench_end *end, const struct bench_loop *loop)
 {
     /* Few enough for any ring, so that nobody waits; many rounds for the clock. */
-    const uint64_t batch = loop->count < 64 ? loop->count : 64;
-    const uint64_t rounds = loop->count / batch;
+    const uint64_t batch = loop->size <= 256 ? 64 : 16;
+    const uint64_t rounds = loop->count / batch + 1;
     const struct bench_loop piece = {.size = loop->size, .count = batch};
     uint64_t total = 0;
     for (uint64_t i = 0; i < rounds; i++) {

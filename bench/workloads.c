@@ -3,12 +3,25 @@
 #include "bench/run.h"
 
 #define BENCH_WORKLOADS(X)                                                                         \
+    X(machine)                                                                                     \
     X(round_trip)                                                                                  \
     X(round_trip_sleep)                                                                            \
     X(sparse)                                                                                      \
     X(same_core)                                                                                   \
     X(one_way)                                                                                     \
-    X(one_way_sleep)
+    X(one_way_sleep)                                                                               \
+    X(cpu)                                                                                         \
+    X(syscalls)                                                                                    \
+    X(broadcast)                                                                                   \
+    X(fan)                                                                                         \
+    X(dispatch)                                                                                    \
+    X(idle_links)                                                                                  \
+    X(services)                                                                                    \
+    X(open_introduce)                                                                              \
+    X(death)                                                                                       \
+    X(link_memory)                                                                                 \
+    X(daemon_idle)                                                                                 \
+    X(mix)
 
 #define DECLARE(name) extern const struct bench_workload bench_##name;
 #define ENTER(name)   &bench_##name,
