@@ -230,8 +230,10 @@ on_introduced(struct ringbus *bus, const struct rbi_wire_introduced *body, struc
     }
     if (end == NULL) {
         for (unsigned i = 0; i < RBI_ARRAY_SIZE(fds); i++) {
-            if (fds[i] >= 0) {
-                (void)close(fds[i]);
+            if (fds[i] >= 0 && i == 3) {
+                rbi_bell_close(fds[i]);
+            } else if (fds[i] >= 0) {
+                rbi_fd_discard(fds[i]);
             }
         }
         refuse(bus, body->link_id, r, ringbus_errmsg(bus));

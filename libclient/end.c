@@ -360,7 +360,7 @@ void rbi_end_free(struct ringbus *bus, struct rbi_end *end)
     rbi_refs_deinit(&end->refs);
     if (end->bell >= 0) {
         rbi_wait_remove(bus, end->bell);
-        (void)close(end->bell);
+        rbi_bell_close(end->bell);
     }
     rbi_segment_deinit(&end->own_side);
     rbi_segment_deinit(&end->peer_side);

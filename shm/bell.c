@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shm/bell.h"
 
+#include "shm/handoff.h"
+
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 /** A peer that floods its own bell is drained at most this many bytes a call. */
 #define DRAIN_CALLS_MAX 4U
 #define DRAIN_BYTES     512U
+/** More packets than the largest usual socket buffer holds. */
+#define CLOSE_CALLS_MAX 1024U
 
 static int gone(int err)
 {
@@ -45,24 +50,39 @@ int rbi_bell_ring(int fd)
 int rbi_bell_drain(int fd)
 {
     unsigned char bytes[DRAIN_BYTES];
-    for (unsigned call = 0; call < DRAIN_CALLS_MAX;) {
-        /* No room for control data: the kernel closes descriptors that the peer attached. */
-        const ssize_t n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    for (unsigned call = 0; call < DRAIN_CALLS_MAX; call++) {
+        /* Descriptors that the peer attached are taken as well: the kernel, dropping them for
+         * us, would wait for a socket that lingers. */
+        struct rbi_fdlist fds = RBI_FDLIST_NULL;
+        const ssize_t n = rbi_handoff_recv(fd, bytes, sizeof bytes, &fds);
+        rbi_fdlist_deinit(&fds);
         if (n == 0) {
             return -EPIPE;
         }
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
         if (n < 0) {
-            return errno == EAGAIN ? 0 : gone(errno);
+            return n == -EAGAIN ? 0 : gone((int)-n);
         }
         if ((size_t)n < sizeof bytes) {
             return 0;
         }
-        call++;
     }
     return 0;
+}
+
+void rbi_bell_close(int fd)
+{
+    /* What lies in it goes with it, and must not be what makes close() wait. */
+    (void)shutdown(fd, SHUT_RDWR);
+    for (unsigned call = 0; call < CLOSE_CALLS_MAX; call++) {
+        unsigned char bytes[DRAIN_BYTES];
+        struct rbi_fdlist fds = RBI_FDLIST_NULL;
+        const ssize_t n = rbi_handoff_recv(fd, bytes, sizeof bytes, &fds);
+        rbi_fdlist_deinit(&fds);
+        if (n <= 0) {
+            break;
+        }
+    }
+    rbi_fd_discard(fd);
 }
 
 int rbi_bell_check(int fd)

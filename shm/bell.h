@@ -150,6 +150,9 @@ int rbi_bell_ring(int fd);
  */
 int rbi_bell_drain(int fd);
 
+/** Ends the bell for both and closes our end of it; bounded, whatever the peer has put into it. */
+void rbi_bell_close(int fd);
+
 /**
  * Whether a received descriptor is a connected Unix stream socket. Untrusted input.
  * @retval 0; -EBADF it is something else

@@ -13,6 +13,13 @@
 
 _Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) == RBI_SOCKET_PATH_MAX + 1, "kernel");
 
+void rbi_fd_discard(int fd)
+{
+    const struct linger none = {.l_onoff = 0};
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none); /* fails if it is no socket */
+    (void)close(fd);
+}
+
 int rbi_fdlist_steal(struct rbi_fdlist *list, unsigned idx)
 {
     if (idx >= list->count) {
@@ -27,7 +34,7 @@ void rbi_fdlist_deinit(struct rbi_fdlist *list)
 {
     for (unsigned i = 0; i < list->count; i++) {
         if (list->fds[i] >= 0) {
-            (void)close(list->fds[i]);
+            rbi_fd_discard(list->fds[i]);
         }
     }
     list->count = 0;
@@ -77,7 +84,7 @@ static void take_rights(struct rbi_fdlist *list, struct cmsghdr *cmsg)
             list->fds[list->count++] = fd;
         } else {
             list->surplus = true;
-            (void)close(fd);
+            rbi_fd_discard(fd);
         }
     }
 }

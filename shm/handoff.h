@@ -27,9 +27,14 @@ struct rbi_fdlist {
         .count = 0                                                                                 \
     }
 
+/**
+ * Closes a descriptor of unknown sort that a peer sent. A socket that is set to linger
+ * would hold us in close() for as long as the peer likes; it is told not to first.
+ */
+void rbi_fd_discard(int fd);
 /** Takes descriptor @p idx out of the list: the caller owns it. -1 when there is none. */
 int rbi_fdlist_steal(struct rbi_fdlist *list, unsigned idx);
-/** Closes what is left and empties the list. */
+/** Discards what is left and empties the list. */
 void rbi_fdlist_deinit(struct rbi_fdlist *list);
 
 /**

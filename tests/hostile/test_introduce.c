@@ -560,6 +560,104 @@ static void test_bell_with_descriptors(void **state)
     assert_true(stage_alive(&stage));
 }
 
+/* ---- descriptors that make whoever drops them wait ----------------------------------------------------- */
+
+/** A TCP socket with bytes that nobody takes: its last close waits 20 s for them. */
+static int make_lingering(int *kept)
+{
+    static const unsigned char bytes[65536];
+    const struct linger linger = {.l_onoff = 1, .l_linger = 20};
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof(addr);
+    const int small = 4096;
+    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)) < 0 ||
+        bind(listener, (struct sockaddr *)(void *)&addr, sizeof(addr)) < 0 ||
+        listen(listener, 1) < 0 ||
+        getsockname(listener, (struct sockaddr *)(void *)&addr, &length) < 0 ||
+        connect(fd, (struct sockaddr *)(void *)&addr, sizeof(addr)) < 0) {
+        (void)close(listener);
+        (void)close(fd);
+        return -1; /* no loopback here */
+    }
+    *kept = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    (void)close(listener);
+    for (unsigned i = 0; i < 30; i++) {
+        while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0) {
+        }
+        test_sleep_ms(1);
+    }
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+    return fd;
+}
+
+/** Sends it over @p sock; the copy there is the last one. */
+static bool send_lingering(int sock, const void *bytes, size_t size, int *kept)
+{
+    const int fd = make_lingering(kept);
+    const int fds[] = {fd, fd};
+    if (fd < 0) {
+        return false;
+    }
+    assert_int_equal(rbi_handoff_send(sock, bytes, size, fds, 2), 0);
+    /* Ours is not the last close: the message in flight holds it. */
+    (void)close(fd);
+    return true;
+}
+
+static void test_lingering_over_bell(void **state)
+{
+    static const unsigned char byte = 1;
+    int kept[3] = {-1, -1, -1};
+    (void)state;
+    assert_int_equal(peer_link(&peer, stage.scene->cluster, (int32_t)stage.scene->instance), 0);
+    if (!send_lingering(peer.bell, &byte, 1, &kept[0])) {
+        skip();
+    }
+    for (unsigned i = 0; i < 10; i++) {
+        assert_true(stage_alive(&stage));
+    }
+    /* Two more lie there when the link ends. */
+    const uint64_t bye[2] = {0, RBI_REASON_LEFT};
+    const uint64_t downs = stage.scene->downs;
+    assert_true(send_lingering(peer.bell, &byte, 1, &kept[1]));
+    assert_true(send_lingering(peer.bell, &byte, 1, &kept[2]));
+    peer_put(&peer, rbi_record_meta(RBI_RECORD_DISCONNECT, 0, 0, 0), bye, sizeof(bye));
+    assert_true(stage_changes(&stage.scene->downs, downs, 2000));
+    peer_unlink(&peer);
+    assert_true(stage_alive(&stage));
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(kept); i++) {
+        (void)close(kept[i]);
+    }
+}
+
+/** As page and pool of a registration: the daemon refuses them, and goes on at once. */
+static void test_lingering_to_daemon(void **state)
+{
+    unsigned char frame[RBI_WIRE_FRAME_MAX];
+    struct raw raw;
+    struct rbi_wire_registration body = {.weight = 100,
+                                         .state = RBI_ENDPOINT_READY,
+                                         .page_bytes = RBI_PAGE,
+                                         .pool_bytes = 4 * RBI_PAGE};
+    int kept = -1;
+    (void)state;
+    rbi_text_set(&body.path, HOSTILE "/9");
+    assert_int_equal(raw_connect(&raw, stage.cluster.socket), 0);
+    assert_int_equal(raw_hello(&raw), 0);
+    const size_t size = rbi_wire_encode(RBI_WIRE_REGISTER, &body, 2, 0, frame);
+    const uint64_t start_ms = test_now_ms();
+    if (!send_lingering(raw.fd, frame, size, &kept)) {
+        skip();
+    }
+    assert_int_equal(raw_expect_error(&raw), RINGBUS_E_BAD_PEER);
+    raw_close(&raw);
+    assert_int_equal(peer_link(&peer, stage.scene->cluster, (int32_t)stage.scene->instance), 0);
+    assert_true(test_now_ms() - start_ms < 2000);
+    (void)close(kept);
+}
+
 /* ---- the stage ---------------------------------------------------------------------------------------------- */
 
 static int setup(void **state)
@@ -591,6 +689,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_full_bell, setup, teardown),
         cmocka_unit_test_setup_teardown(test_dead_bell, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bell_with_descriptors, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lingering_over_bell, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lingering_to_daemon, setup, teardown),
     };
     return cmocka_run_group_tests_name("introduce", tests, NULL, NULL);
 }

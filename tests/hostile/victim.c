@@ -98,6 +98,9 @@ static void check_given_back(struct victim *victim, const struct ringbus_message
 {
     uint64_t number = 0;
     inspect(victim, message);
+    if (message->kind != RINGBUS_KIND_ONEWAY) {
+        return; /* a reply holds what the hostile peer had asked */
+    }
     if (message->size >= sizeof(number)) {
         memcpy(&number, message->data, sizeof(number));
     }
