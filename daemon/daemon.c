@@ -17,7 +17,7 @@
 
 static int daemon_failed(const char *step, int error)
 {
-    rbi_log(RBI_LOG_ERROR, "start_failed", "step=%s error=\"%s\"", step, strerror(-error));
+    rbi_log(RBI_LOG_ERROR, "start_failed", "step=%s error=\"%s\"", step, rbi_log_errno(-error));
     return error;
 }
 
@@ -29,7 +29,7 @@ static void daemon_raise_limits(void)
         limit.rlim_cur = limit.rlim_max;
         if (setrlimit(RLIMIT_NOFILE, &limit) < 0) {
             rbi_log(RBI_LOG_WARNING, "limit_not_raised", "limit=RLIMIT_NOFILE error=\"%s\"",
-                    strerror(errno));
+                    rbi_log_errno(errno));
         }
     }
 }
@@ -66,8 +66,12 @@ static int daemon_watch_signals(struct rbi_daemon *daemon)
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGINT);
     (void)sigaddset(&set, SIGHUP);
-    if (sigaction(SIGPIPE, &ignore, NULL) < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0) {
+    if (sigaction(SIGPIPE, &ignore, NULL) < 0) {
         return -errno;
+    }
+    const int blocked = pthread_sigmask(SIG_BLOCK, &set, NULL);
+    if (blocked != 0) {
+        return -blocked;
     }
     daemon->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (daemon->signal_fd < 0) {

@@ -40,7 +40,7 @@ static void hello_program(struct rbi_peer *peer, const struct rbi_text *program)
         const char c = program->bytes[i];
         const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                            (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
-        peer->program[used++] = plain ? c : '_';
+        peer->program[used++] = (char)(plain ? c : '_');
     }
     peer->program[used] = '\0';
     if (used == 0 || peer->program[0] == '.') {

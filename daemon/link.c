@@ -66,6 +66,7 @@ int rbi_link_new(struct rbi_daemon *daemon,
     if (!link) {
         return -ENOMEM;
     }
+    link->daemon = daemon;
     link->id = links->next_id;
     link->pair = link_pair_key(requester, server);
     link->requester = requester;
@@ -97,7 +98,7 @@ int rbi_link_new(struct rbi_daemon *daemon,
 
 struct rbi_link *rbi_link_free(struct rbi_link *link)
 {
-    struct rbi_daemon *daemon = link->requester->daemon;
+    struct rbi_daemon *daemon = link->daemon;
     struct rbi_links *links = &daemon->links;
     rbi_loop_timer_cancel(daemon->loop, &link->timer);
     (void)rbi_map_remove(&links->by_id, link->id);
@@ -116,7 +117,7 @@ struct rbi_link *rbi_link_free(struct rbi_link *link)
 
 void rbi_link_set_linked(struct rbi_link *link)
 {
-    rbi_loop_timer_cancel(link->requester->daemon->loop, &link->timer);
+    rbi_loop_timer_cancel(link->daemon->loop, &link->timer);
     link->linked = true;
 }
 
@@ -137,7 +138,7 @@ void rbi_link_end(struct rbi_link *link,
         link_tell_down(link, link->server, reason);
     }
     if (!link->linked) {
-        link->requester->daemon->counters.introductions_failed++;
+        link->daemon->counters.introductions_failed++;
     }
     if (link->requester != silent) {
         if (link->linked) {

@@ -20,6 +20,7 @@ struct rbi_daemon;
 struct rbi_endpoint;
 
 struct rbi_link {
+    struct rbi_daemon *daemon;
     uint64_t id;
     uint64_t pair;
     struct rbi_endpoint *requester;

@@ -40,9 +40,11 @@ static inline void rbi_list_remove(struct rbi_list *node)
 
 #define RBI_LIST_FIRST(list, type, member) RBI_CONTAINER_OF((list)->next, type, member)
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): these are declared here */
 /** Walks a list; the body may remove the node at hand, and no other. */
 #define RBI_LIST_EACH(node, spare, list)                                                           \
     for (struct rbi_list *node = (list)->next, *spare = node->next; node != (list);                \
          node = spare, spare = node->next)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif

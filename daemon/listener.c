@@ -32,7 +32,7 @@
 static int listener_log(const char *path, const char *what, int error)
 {
     rbi_log(RBI_LOG_ERROR, "socket_failed", "path=%s step=%s error=\"%s\"", path, what,
-            strerror(-error));
+            rbi_log_errno(-error));
     return error;
 }
 
@@ -237,7 +237,7 @@ static void listener_starve(struct rbi_daemon *daemon, int error)
                        daemon);
     if (rbi_log_limit_pass(&listener->fd_limit, now_ns, SHED_LOG_NS, &suppressed)) {
         rbi_log(RBI_LOG_WARNING, "cannot_accept",
-                "error=\"%s\" refused=%" PRIu64 " suppressed=%" PRIu64, strerror(-error),
+                "error=\"%s\" refused=%" PRIu64 " suppressed=%" PRIu64, rbi_log_errno(-error),
                 listener->refused_no_fds, suppressed);
     }
 }
@@ -315,7 +315,7 @@ void rbi_listener_check(struct rbi_daemon *daemon)
                 "path=%s why=\"%s\" effect=\"connected clients go on, new ones cannot join\"",
                 listener->path,
                 result == RBI_LISTENER_RUNNING ? "another daemon has taken the place"
-                                               : strerror(-result));
+                                               : rbi_log_errno(-result));
     }
 }
 

@@ -26,6 +26,12 @@ void rbi_log_set_level(enum rbi_log_level level)
     log_state.level = level;
 }
 
+const char *rbi_log_errno(int error)
+{
+    const char *text = strerrordesc_np(error);
+    return text ? text : "unknown error";
+}
+
 uint64_t rbi_log_dropped(void)
 {
     return log_state.dropped;

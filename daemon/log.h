@@ -14,6 +14,8 @@
 void rbi_log_init(void);
 void rbi_log_set_level(enum rbi_log_level level);
 uint64_t rbi_log_dropped(void);
+/** Text of an errno value, positive; never NULL. */
+const char *rbi_log_errno(int error);
 
 /**
  * @param event   word that names what happened

@@ -403,7 +403,7 @@ int rbi_loop_new(struct rbi_loop **out, enum rbi_config_loop kind)
             loop->backend = &rbi_loop_uring;
         } else {
             rbi_log(RBI_LOG_WARNING, "loop_fallback",
-                    "refused=io_uring_queue_init error=\"%s\" using=epoll", strerror(-result));
+                    "refused=io_uring_queue_init error=\"%s\" using=epoll", rbi_log_errno(-result));
         }
     }
     if (!loop->backend) {

@@ -38,8 +38,8 @@ static enum action parse(int argc, char **argv, struct rbi_daemon_options *optio
     };
     enum action action = ACTION_RUN;
     int option = 0;
-    while ((option = getopt_long(argc, argv, "c:s:h", known, NULL)) !=
-           -1) { /* NOLINT(concurrency-mt-unsafe) */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread */
+    while ((option = getopt_long(argc, argv, "c:s:h", known, NULL)) != -1) {
         switch (option) {
         case 'c':
             options->config_path = optarg;

@@ -318,7 +318,7 @@ void rbi_peer_accept_consume_fd(struct rbi_daemon *daemon, int fd)
     struct rbi_text why = {.length = 0};
     const int result = peer_make(daemon, fd, &why);
     if (result != 0) {
-        const char *text = result > 0 ? why.bytes : strerror(-result);
+        const char *text = result > 0 ? why.bytes : rbi_log_errno(-result);
         rbi_farewell_refuse(fd, result > 0 ? RBI_CODE_QUOTA : RBI_CODE_NO_MEMORY, text);
         peer_log_refusal(daemon, text);
     }

@@ -156,7 +156,7 @@ publish_grow(struct rbi_daemon *daemon, uint32_t slots, uint32_t clusters, uint6
         heap_bytes *= 2;
     }
     rbi_log(RBI_LOG_ERROR, "directory_full", "bytes=%" PRIu64 " error=\"%s\"",
-            daemon->publish.segment.size, strerror(-result));
+            daemon->publish.segment.size, rbi_log_errno(-result));
     return result;
 }
 

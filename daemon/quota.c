@@ -71,7 +71,9 @@ int rbi_quota_charge(struct rbi_quota *quota,
                      struct rbi_charge *out,
                      struct rbi_text *why)
 {
-    static const char *const names[] = {"quota.connections", "quota.instances", "quota.bytes"};
+    static const char *const names[RBI_QUOTA_KINDS] = {"quota.connections", "quota.instances",
+                                                       "quota.bytes"};
+    RBI_ASSERT(kind < RBI_QUOTA_KINDS);
     struct rbi_quota_user *user = quota_user(quota, uid);
     if (!user) {
         return -ENOMEM;

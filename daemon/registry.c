@@ -361,7 +361,7 @@ static void registry_publish_or_log(struct rbi_daemon *daemon, struct rbi_cluste
     const int result = registry_publish(daemon, cluster);
     if (result < 0) {
         rbi_log(RBI_LOG_ERROR, "directory_stale", "cluster=%s error=\"%s\"", cluster->path.bytes,
-                strerror(-result));
+                rbi_log_errno(-result));
         rbi_publish_withdraw(daemon, cluster);
     }
 }

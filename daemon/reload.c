@@ -67,7 +67,7 @@ int rbi_reload_read(const char *path, struct rbi_config *out, rbi_reload_report_
     int result = reload_load(path, &text, &size);
     if (result < 0) {
         (void)snprintf(errors->items[0].text, sizeof(errors->items[0].text), "cannot be read: %s",
-                       strerror(-result));
+                       rbi_log_errno(-result));
         errors->count = 1;
     } else {
         result = rbi_config_parse(text, size, out, errors);

@@ -75,7 +75,7 @@ void rbi_request_refuse_errno(const struct rbi_request *request, const char *wha
             return;
         }
     }
-    rbi_request_refuse(request, RBI_CODE_SYSTEM, "%s: %s", what, strerror(-error));
+    rbi_request_refuse(request, RBI_CODE_SYSTEM, "%s: %s", what, rbi_log_errno(-error));
 }
 
 void rbi_peer_violation(struct rbi_peer *peer, uint32_t reply_to, const char *format, ...)

@@ -5,7 +5,8 @@
 #include "daemon/daemon.h"
 #include "shm/segment.h"
 
-#define SIDE_BYTES_MAX (RBI_LANE_CAPACITY_MAX + RBI_RETURNS_MAX * sizeof(uint64_t) + 4 * RBI_PAGE)
+#define SIDE_BYTES_MAX                                                                             \
+    (RBI_LANE_CAPACITY_MAX + RBI_RETURNS_MAX * sizeof(uint64_t) + UINT64_C(4) * RBI_PAGE)
 
 bool rbi_side_admit(const struct rbi_request *request,
                     int fd,

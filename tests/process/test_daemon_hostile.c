@@ -469,7 +469,7 @@ static void limit_fds(void *context)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* Scenario 34, the daemon's half: a request whose descriptors were lost is refused, nothing leaks. */
+/* Scenario 34, the daemon's half: a request that lost its descriptors is refused, nothing leaks. */
 static void test_descriptors_lost_on_the_way(void **state)
 {
     rlim_t max = 40;

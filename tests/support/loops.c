@@ -43,7 +43,7 @@ int loops_setup(void **state)
 int loops_teardown(void **state)
 {
     (void)state;
-    /* In order, so that a daemon under a sanitizer says what it leaks: then it ends with an error. */
+    /* In order, so that a daemon under a sanitizer says what it leaks, and ends with an error. */
     const int code = loops_cluster.pid > 0 ? cluster_stop(&loops_cluster) : 0;
     if (loops_cluster.folder[0]) {
         cluster_down(&loops_cluster);
