@@ -4,6 +4,7 @@
  * one in bench/CMakeLists.txt.
  */
 #include "bench/bench.h"
+#include "bench_optional.h" /* from CMake: peers whose packages were there */
 
 #include <string.h>
 
@@ -36,11 +37,7 @@
 
 BENCH_CONTENDERS(DECLARE)
 BENCH_OURS(DECLARE)
-#ifdef BENCH_OPTIONAL /* peers whose packages were there, from CMake */
 BENCH_OPTIONAL(DECLARE)
-#else
-#define BENCH_OPTIONAL(X)
-#endif
 
 const struct bench_contender *const bench_contenders[] = {
     BENCH_CONTENDERS(ENTER) BENCH_OPTIONAL(ENTER) BENCH_OURS(ENTER) NULL};

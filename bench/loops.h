@@ -33,7 +33,7 @@ BENCH_INLINE void bench_take(struct bench_end *end, const void *data, size_t siz
 {
     uint64_t number = 0;
     uint64_t last = 0;
-    const unsigned char *bytes = data;
+    const unsigned char *bytes = (const unsigned char *)data;
     if (end->copy != NULL && !end->echo) {
         memcpy(end->copy, data, size <= end->size ? size : end->size);
         bytes = end->copy;

@@ -203,12 +203,17 @@ static int open_slot(struct side *side, unsigned i)
     return place->contender->open(end);
 }
 
+static void log_name(const struct bench_pair *pair, char *out, size_t size)
+{
+    (void)snprintf(out, size, "%s/%s.log", pair->places[0].directory,
+                   pair->places[0].contender->name);
+}
+
 /* What libraries print goes to a file: the terminal is the report's. */
 static void be_quiet(const struct bench_pair *pair)
 {
     char name[128];
-    (void)snprintf(name, sizeof name, "%s/%s.log", pair->places[0].directory,
-                   pair->places[0].contender->name);
+    log_name(pair, name, sizeof name);
     const int fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd >= 0) {
         (void)dup2(fd, 1);
@@ -271,6 +276,28 @@ static int fail(struct bench_pair *pair, const char *why)
     return -1;
 }
 
+/* With the last line that a side or its library printed. */
+static int fail_ended(struct bench_pair *pair, int side, int status)
+{
+    char line[96] = "";
+    char next[96];
+    char why[160];
+    char name[128];
+    log_name(pair, name, sizeof name);
+    FILE *in = fopen(name, "r");
+    while (in != NULL && fgets(next, sizeof next, in) != NULL) {
+        next[strcspn(next, "\n")] = '\0';
+        (void)snprintf(line, sizeof line, "%s", next);
+    }
+    if (in != NULL) {
+        (void)fclose(in);
+    }
+    (void)snprintf(why, sizeof why, "side %d ended (%s %d): %s", side,
+                   WIFSIGNALED(status) ? "signal" : "status",
+                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), line);
+    return fail(pair, why);
+}
+
 /* Waits until both sides have counted @p target. */
 static int await_done(struct bench_pair *pair, uint32_t target, int timeout_ms, const char *why)
 {
@@ -282,9 +309,10 @@ static int await_done(struct bench_pair *pair, uint32_t target, int timeout_ms, 
         }
         futex_wait(&pair->page->done, done, 100);
         for (int i = 0; i < 2; i++) {
-            if (waitpid(pair->child[i], NULL, WNOHANG) == pair->child[i]) {
+            int status = 0;
+            if (waitpid(pair->child[i], &status, WNOHANG) == pair->child[i]) {
                 pair->child[i] = 0;
-                return fail(pair, "a side ended: see its log");
+                return fail_ended(pair, i, status);
             }
         }
         if (bench_now_ns() > end_ns) {
