@@ -47,6 +47,7 @@ struct rbi_peer {
     /* In. */
     bool hello;   /* HELLO was answered */
     bool hangup;  /* nothing more will come than what lies in the socket */
+    bool reset;   /* the socket has reported an error; what lies in it can still be read */
     bool stalled; /* its bucket of control messages is empty */
     bool fds_truncated;
     struct rbi_wire_stream stream;

@@ -172,6 +172,12 @@ static bool peer_read_packet(struct rbi_peer *peer)
         rbi_peer_violation(peer, 0, "a packet is longer than %u bytes", RBI_WIRE_FRAME_MAX);
         return false;
     }
+    if (size < 0 && !peer->reset) {
+        /* A client that closes without reading our answers leaves a reset in front of its last
+         * words; it is reported once, and then they can be read. */
+        peer->reset = true;
+        return true;
+    }
     if (size <= 0) {
         rbi_peer_doom(peer, size == 0 ? "connection closed" : "connection lost");
         return false;

@@ -7,6 +7,7 @@
 #include "support/raw.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +127,52 @@ static void test_quick_restart(void **state)
         last = raw.registered.incarnation;
         raw_close(&raw);
     }
+}
+
+/* The same with the order turned round by force: the newcomer is heard first. */
+static void test_restart_heard_before_the_end(void **state)
+{
+    struct raw old;
+    struct raw new;
+    struct raw_message message;
+    struct rbi_wire_registration body = {.weight = 1, .state = RBI_ENDPOINT_READY};
+    rbi_text_set(&body.path, ECHO_1);
+    assert_int_equal(loops_up(state, "", FAST), 0);
+    assert_int_equal(raw_up(&old, socket_path(), ECHO_1), 0);
+    assert_int_equal(raw_connect(&new, socket_path()), 0);
+    assert_int_equal(raw_hello(&new), 0);
+    assert_int_equal(kill(loops_cluster.pid, SIGSTOP), 0);
+    assert_int_equal(raw_send_register(&new, &body), 0);
+    raw_close(&old);
+    assert_int_equal(kill(loops_cluster.pid, SIGCONT), 0);
+    assert_int_equal(raw_expect(&new, RBI_WIRE_REGISTERED, &message, RAW_TIMEOUT_MS), 0);
+    raw_close(&new);
+}
+
+/* Who says that it leaves, and is gone before it can be answered, has left and not crashed. */
+static void test_last_words(void **state)
+{
+    struct raw watcher;
+    struct raw raw;
+    struct raw_message message;
+    const struct rbi_wire_set_state closed = {.state = RBI_ENDPOINT_CLOSED};
+    assert_int_equal(loops_up(state, "", FAST), 0);
+    assert_int_equal(raw_up(&watcher, socket_path(), ""), 0);
+    assert_int_equal(raw_watch(&watcher, RBI_WIRE_TARGET, ECHO_1), 0);
+    for (unsigned round = 0; round < 200; round++) {
+        assert_int_equal(raw_up(&raw, socket_path(), ECHO_1), 0);
+        for (unsigned i = 0; i < 10 + round % 10; i++) {
+            const struct rbi_wire_set_state body = {.state = RBI_ENDPOINT_READY + i % 2};
+            assert_int_equal(raw_send(&raw, RBI_WIRE_SET_STATE, &body, NULL, 0), 0);
+        }
+        assert_int_equal(raw_send(&raw, RBI_WIRE_SET_STATE, &closed, NULL, 0), 0);
+        raw_close(&raw);
+        do {
+            assert_int_equal(raw_expect(&watcher, RBI_WIRE_EVENT, &message, RAW_TIMEOUT_MS), 0);
+        } while (message.body.event.change != RBI_CHANGE_REMOVED);
+        assert_int_equal(message.body.event.reason, RBI_REASON_LEFT);
+    }
+    raw_close(&watcher);
 }
 
 /** Snapshot of a cluster through the directory of @p raw. @return number of instances */
@@ -472,6 +519,8 @@ int main(void)
         LOOPS_BOTH(test_clash),
         LOOPS_BOTH(test_fifty_at_once),
         LOOPS_BOTH(test_quick_restart),
+        LOOPS_BOTH(test_restart_heard_before_the_end),
+        LOOPS_BOTH(test_last_words),
         LOOPS_BOTH(test_siblings_stay),
         LOOPS_BOTH(test_labels_and_weight),
         LOOPS_BOTH(test_directory_grows),
