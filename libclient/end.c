@@ -14,6 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Of a peer's side that is mapped page by page at once. */
+#define PREFAULT_MAX (UINT64_C(4) << 20)
+
 /* ---- lookup ---------------------------------------------------------------------------- */
 
 unsigned long rbi_end_hash(uint64_t cluster, int32_t instance)
@@ -267,7 +270,10 @@ int rbi_end_attach(struct ringbus *bus,
     end->peer_sleep_epoch = &page->sleep_epoch;
     /* Both sides map their pages before READY, so that the first lap is as fast as the tenth. */
     rbi_segment_prefault(&end->own_side, true);
-    rbi_segment_prefault(&end->peer_side, false);
+    /* Of a large one the front: what a peer offers must not decide what it costs us to look. */
+    struct rbi_segment front = end->peer_side;
+    front.mapped = rbi_min_u64(front.mapped, PREFAULT_MAX);
+    rbi_segment_prefault(&front, false);
     rbi_segment_close_fd(&end->own_side);
     return 0;
 }

@@ -148,7 +148,9 @@ static void handle_event(struct ringbus *bus, uint64_t tag)
         break;
     default: {
         struct rbi_end *end = (struct rbi_end *)(uintptr_t)tag;
-        if (rbi_bell_drain(end->bell) == -EPIPE) {
+        if (end->phase == RBI_END_CLOSED) {
+            rbi_wait_remove(bus, end->bell); /* kept for an open claim alone */
+        } else if (rbi_bell_drain(end->bell) == -EPIPE) {
             /* Its end of the pair is closed: out of the set, or it would wake us for ever. */
             rbi_wait_remove(bus, end->bell);
             rbi_end_peer_gone(bus, end, RBI_REASON_CRASHED);
@@ -457,7 +459,10 @@ static void arm_timer(struct ringbus *bus)
         bus->next_deadline_ns == RBI_NEVER ? 0 : rbi_max_u64(bus->next_deadline_ns, 1);
     const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at / UINT64_C(1000000000)),
                                                  .tv_nsec = (long)(at % UINT64_C(1000000000))}};
-    (void)timerfd_settime(bus->timer, TFD_TIMER_ABSTIME, &when, NULL);
+    if (timerfd_settime(bus->timer, TFD_TIMER_ABSTIME, &when, NULL) != 0) {
+        (void)ringbus_wake(bus); /* the next poll tries again */
+        return;
+    }
     bus->timer_armed_ns = bus->next_deadline_ns;
 }
 

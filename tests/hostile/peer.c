@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- life ------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------------- */
 
 static void close_fd(int *fd)
 {
@@ -46,7 +46,7 @@ void peer_down(struct peer *peer)
     raw_close(&peer->raw);
 }
 
-/* ---- introductions ------------------------------------------------------------------------ */
+/* ---- introductions ----------------------------------------------------------------------- */
 
 int peer_offer(struct peer *peer)
 {
@@ -202,7 +202,7 @@ int peer_await_down(struct peer *peer, unsigned timeout_ms)
     return -1;
 }
 
-/* ---- writing ------------------------------------------------------------------------------ */
+/* ---- writing ----------------------------------------------------------------------------- */
 
 struct rbi_side *peer_side(const struct peer *peer)
 {
@@ -292,7 +292,7 @@ void peer_put_ready(struct peer *peer, const struct rbi_ready *ready)
     peer_put(peer, rbi_record_meta(RBI_RECORD_READY, 0, 0, 0), body, 8 + size);
 }
 
-/* ---- reading ------------------------------------------------------------------------------ */
+/* ---- reading ----------------------------------------------------------------------------- */
 
 int peer_read(struct peer *peer, struct rbi_record *out)
 {

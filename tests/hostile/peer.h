@@ -57,7 +57,7 @@ const struct rbi_side *peer_their_side(const struct peer *peer);
 struct rbi_page *peer_page(const struct peer *peer);
 /** Where the body of the next record lies; its commit word is 8 bytes before. */
 unsigned char *peer_body(const struct peer *peer);
-/** Stores a commit word at the present position, rings, steps behind it when it is a possible one. */
+/** Stores a commit word at the present position, rings, steps behind it if it is possible. */
 void peer_commit(struct peer *peer, uint64_t word);
 /** Writes a record and commits it. @p body may be NULL: what lies there is sent. */
 void peer_put(struct peer *peer, uint32_t meta, const void *body, uint64_t size);

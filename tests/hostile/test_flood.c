@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Peers that do too much, or nothing at all: only their own link may suffer. */
-#include "hostile/peer.h"
-#include "hostile/victim.h"
+#include "hostile/attack.h"
 #include "shm/bell.h"
-#include "support/test.h"
 
 #include <pthread.h>
 #include <ringbus/ringbus.h>
@@ -15,16 +13,8 @@
 #define TICKS_PER_S 100
 
 static unsigned long_seconds = 2;
-static struct stage stage;
-static struct peer peer;
 
-static void link_up(void)
-{
-    peer_unlink(&peer);
-    assert_int_equal(peer_link(&peer, stage.scene->cluster, (int32_t)stage.scene->instance), 0);
-}
-
-/* ---- a peer that writes or rings without end -------------------------------------------------- */
+/* ---- a peer that writes or rings without end --------------------------------------------- */
 
 enum noise { NOISE_MESSAGES, NOISE_REFERENCES, NOISE_PINGS, NOISE_READY, NOISE_RINGS };
 
@@ -58,7 +48,7 @@ static void make_noise(const struct noisy *noisy)
     }
 }
 
-/** Keeps the lane as full as it goes; reads what comes back, so that it is not that which stops it. */
+/** Keeps the lane as full as it goes; reads what comes back, for that must not stop it. */
 static void *be_noisy(void *context)
 {
     struct noisy *noisy = context;
@@ -81,7 +71,7 @@ static void expect_service_beside(enum noise what)
     struct noisy noisy = {.what = what};
     struct peer other;
     pthread_t thread;
-    link_up();
+    relink();
     assert_int_equal(peer_up(&other, stage.cluster.socket, HOSTILE "/8"), 0);
     const uint64_t received = stage.scene->honest_received;
     const uint64_t start_ms = test_now_ms();
@@ -134,7 +124,7 @@ static void test_endless_rings(void **state)
     struct noisy noisy = {.what = NOISE_RINGS};
     pthread_t thread;
     (void)state;
-    link_up();
+    relink();
     stage.scene->pause_honest_us = 50000;
     test_sleep_ms(100);
     const uint64_t waits = stage.scene->waits;
@@ -162,7 +152,7 @@ static void test_endless_rings(void **state)
 static void test_many_honest_rings(void **state)
 {
     (void)state;
-    link_up();
+    relink();
     for (unsigned i = 0; i < 500; i++) {
         const uint64_t before_ms = test_now_ms();
         assert_int_equal(peer_ping(&peer, PEER_TIMEOUT_MS), 0);
@@ -171,12 +161,12 @@ static void test_many_honest_rings(void **state)
     }
 }
 
-/* ---- a peer that does nothing ------------------------------------------------------------------ */
+/* ---- a peer that does nothing ------------------------------------------------------------ */
 
 static void test_never_reads(void **state)
 {
     (void)state;
-    link_up();
+    relink();
     stage.scene->talk = 1;
     const uint64_t deadline_ms = test_now_ms() + 5000;
     uint64_t talked = 0;
@@ -204,7 +194,7 @@ static void test_returns_before_reading(void **state)
     struct rbi_side *side = NULL;
     (void)state;
     for (unsigned round = 0; round < 5; round++) {
-        link_up();
+        relink();
         side = peer_side(&peer);
         rbi_word *ring = (rbi_word *)(void *)((unsigned char *)side + side->returns_offset);
         uint64_t returns = 0;
@@ -262,7 +252,7 @@ static void test_never_answers_ready(void **state)
     test_sleep_ms(50);
 }
 
-/** Each refusal makes the next try wait longer: a peer cannot make us introduce for ever at speed. */
+/** Each refusal makes the next try wait longer: no peer can make us introduce at speed. */
 static void test_refuses_ready_again_and_again(void **state)
 {
     unsigned char body[8 + RBI_CONTROL_BODY_MAX] = {0};
@@ -290,7 +280,7 @@ static void test_refuses_ready_again_and_again(void **state)
     test_sleep_ms(50);
 }
 
-/* ---- a peer that comes and goes ------------------------------------------------------------------ */
+/* ---- a peer that comes and goes ---------------------------------------------------------- */
 
 static void test_opens_and_closes(void **state)
 {
@@ -305,7 +295,7 @@ static void test_opens_and_closes(void **state)
                 peer_introduce(&peer, stage.scene->cluster, (int32_t)stage.scene->instance), 0);
             peer_unlink(&peer);
         } else {
-            link_up();
+            relink();
         }
         if (links % 5 == 2) {
             (void)shutdown(peer.bell, SHUT_RDWR);
@@ -325,7 +315,7 @@ static void test_opens_and_closes(void **state)
     assert_true(links > 20);
 }
 
-/* ---- a liar about what it has read ----------------------------------------------------------------- */
+/* ---- a liar about what it has read ------------------------------------------------------- */
 
 #define FAKES      300U
 #define FAKE_BYTES 40000U
@@ -461,38 +451,22 @@ static void test_forged_requests(void **state)
     assert_int_equal(ringbus_close(honest, 0), 0);
 }
 
-/* ---- the stage ---------------------------------------------------------------------------------------- */
-
-static int setup(void **state)
-{
-    (void)state;
-    return stage_up(&stage) == 0 ? peer_up(&peer, stage.cluster.socket, HOSTILE_PATH) : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    const bool alive = stage_alive(&stage);
-    peer_down(&peer);
-    const bool clean = stage_clean(&stage);
-    const bool honest = stage.scene->honest_downs == 0;
-    return stage_down(&stage) == 0 && alive && clean && honest ? 0 : -1;
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_floods, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_flood_of_slow_handler, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_endless_rings, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_many_honest_rings, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_never_reads, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_returns_before_reading, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_never_answers_introduction, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_never_answers_ready, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_refuses_ready_again_and_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_opens_and_closes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_forged_requests, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_floods, attack_setup, attack_teardown),
+        cmocka_unit_test_setup_teardown(test_flood_of_slow_handler, attack_setup, attack_teardown),
+        cmocka_unit_test_setup_teardown(test_endless_rings, attack_setup, attack_teardown),
+        cmocka_unit_test_setup_teardown(test_many_honest_rings, attack_setup, attack_teardown),
+        cmocka_unit_test_setup_teardown(test_never_reads, attack_setup, attack_teardown),
+        cmocka_unit_test_setup_teardown(test_returns_before_reading, attack_setup, attack_teardown),
+        cmocka_unit_test_setup_teardown(test_never_answers_introduction, attack_setup,
+                                        attack_teardown),
+        cmocka_unit_test_setup_teardown(test_never_answers_ready, attack_setup, attack_teardown),
+        cmocka_unit_test_setup_teardown(test_refuses_ready_again_and_again, attack_setup,
+                                        attack_teardown),
+        cmocka_unit_test_setup_teardown(test_opens_and_closes, attack_setup, attack_teardown),
+        cmocka_unit_test_setup_teardown(test_forged_requests, attack_setup, attack_teardown),
     };
     if (argc == 3 && strcmp(argv[1], "--seconds") == 0) {
         long_seconds = (unsigned)strtoul(argv[2], NULL, 10);

@@ -1,125 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hostile peer writes into all that it owns while an honest one goes on. Whatever it
+ * A hostile peer writes records of every shape while an honest one goes on. Whatever it
  * writes must either do no harm, then its next PING is answered, or close its own link
- * with BAD_PEER. --seconds N sets how long words are flipped under the reader.
+ * with BAD_PEER.
  */
-#include "hostile/peer.h"
-#include "hostile/victim.h"
-#include "support/test.h"
+#include "hostile/attack.h"
 
-#include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define BODY_MAX (PEER_LANE_CAPACITY - RBI_LINE * 9U - 8U) /* as shm/lane.h says */
-#define HUNG     (-1)
-#define FINE     0
-
-static const uint64_t extremes[] = {0,
-                                    1,
-                                    7,
-                                    8,
-                                    63,
-                                    64,
-                                    65,
-                                    PEER_LANE_CAPACITY - 1,
-                                    PEER_LANE_CAPACITY,
-                                    PEER_LANE_CAPACITY + 1,
-                                    UINT64_C(1) << 31,
-                                    UINT32_MAX - 1,
-                                    UINT32_MAX,
-                                    UINT64_C(1) << 32,
-                                    INT64_MAX,
-                                    UINT64_C(1) << 63,
-                                    UINT64_MAX - 63,
-                                    UINT64_MAX - 1,
-                                    UINT64_MAX};
-
-static unsigned flip_seconds = 3;
-static struct stage stage;
-static struct peer peer;
-static uint64_t random_state = 88172645463325252;
-
-static uint64_t roll(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
-
-static uint64_t roll_extreme(void)
-{
-    const uint64_t value = extremes[roll() % RBI_ARRAY_SIZE(extremes)];
-    return roll() % 4 == 0 ? value + roll() % 16 : value;
-}
-
-/* ---- the link under attack ------------------------------------------------------------------- */
-
-static void relink(void)
-{
-    peer_unlink(&peer);
-    assert_int_equal(peer_link(&peer, stage.scene->cluster, (int32_t)stage.scene->instance), 0);
-}
-
-/** Whether the daemon says that our link is over. @return its reason, or -1 */
-static int down_told(void)
-{
-    struct raw_message message;
-    int reason = -1;
-    while (reason < 0 && raw_receive(&peer.raw, &message, 0) == 0) {
-        if (message.header.type == RBI_WIRE_LINK_DOWN &&
-            message.body.link_down.link_id == peer.link_id) {
-            reason = (int)message.body.link_down.reason;
-        }
-        raw_message_deinit(&message);
-    }
-    return reason;
-}
-
-/** What came of it. @return FINE the PING was answered; HUNG; else the reason of the end */
-static int verdict(bool ping)
-{
-    const uint64_t deadline_ms = test_now_ms() + PEER_TIMEOUT_MS;
-    const uint64_t tag = ++peer.ping;
-    struct rbi_record record;
-    if (ping) {
-        peer_put(&peer, rbi_record_meta(RBI_RECORD_PING, 0, 0, 0), &tag, sizeof(tag));
-    }
-    while (test_now_ms() < deadline_ms) {
-        const int result = peer_read(&peer, &record);
-        if (result == 0 && record.kind == RBI_RECORD_PONG && record.tag == tag) {
-            return FINE;
-        }
-        const int reason = down_told();
-        if (reason >= 0) {
-            peer.link_id = 0; /* both have forgotten it */
-            return reason;
-        }
-        if (result == 1) {
-            peer_ring(&peer);
-            (void)usleep(50);
-        }
-    }
-    return HUNG;
-}
-
-static void expect_verdict(int expected, const char *what, uint64_t value)
-{
-    const int found = verdict(true);
-    if (found != expected) {
-        print_error("%s %#llx: verdict %d, expected %d\n", what, (unsigned long long)value, found,
-                    expected);
-    }
-    assert_int_equal(found, expected);
-    if (found != FINE) {
-        relink();
-    }
-}
-
-/* ---- commit words -------------------------------------------------------------------------------- */
+/* ---- commit words ------------------------------------------------------------------------ */
 
 static bool is_message(unsigned kind)
 {
@@ -319,7 +208,7 @@ static void test_references(void **state)
     }
 }
 
-/* ---- control records ----------------------------------------------------------------------------- */
+/* ---- control records --------------------------------------------------------------------- */
 
 static void put_control(unsigned kind, const unsigned char *payload, uint64_t size)
 {
@@ -379,7 +268,7 @@ static void test_ready_fields(void **state)
     peer_put_ready(&peer, &lie);
     expect_verdict(RBI_REASON_BAD_PEER, "no path", 0);
     lie = peer_ready(&peer);
-    (void)strcpy(lie.path, HONEST_PATH); /* NOLINT: fits */
+    memcpy(lie.path, HONEST_PATH, sizeof(HONEST_PATH));
     peer_put_ready(&peer, &lie);
     expect_verdict(RBI_REASON_BAD_PEER, "another's path", 0);
     lie = peer_ready(&peer);
@@ -405,7 +294,7 @@ static void test_unknown_answers(void **state)
     }
 }
 
-/* ---- messages before READY, and after the end ------------------------------------------------------ */
+/* ---- messages before READY, and after the end -------------------------------------------- */
 
 static void test_before_ready(void **state)
 {
@@ -474,235 +363,18 @@ static void test_behind_disconnect(void **state)
     assert_int_equal(stage.scene->hostile_received, 0);
 }
 
-/* ---- positions --------------------------------------------------------------------------------------- */
-
-enum position { READ_POS, RETURNS_POS, RETURN_ENTRY, WANT_POS, WRITTEN_HINT, SLEEP_EPOCH };
-
-/** The victim talks to us all the while; @p value is stored again and again. */
-static int scribble_position(enum position position, uint64_t value, unsigned for_ms)
-{
-    struct rbi_side *side = peer_side(&peer);
-    const uint64_t deadline_ms = test_now_ms() + for_ms;
-    rbi_word *ring = (rbi_word *)(void *)((unsigned char *)side + side->returns_offset);
-    while (test_now_ms() < deadline_ms) {
-        switch (position) {
-        case READ_POS:
-            rbi_store_seq(&side->read_pos, value);
-            break;
-        case RETURNS_POS:
-            rbi_store_seq(&side->returns_pos, value);
-            break;
-        case RETURN_ENTRY:
-            for (unsigned i = 0; i < PEER_RETURNS; i++) {
-                ring[i] = value;
-            }
-            rbi_store_seq(&side->returns_pos, 2);
-            break;
-        case WANT_POS:
-            rbi_store_seq(&side->want_pos, value);
-            break;
-        case WRITTEN_HINT:
-            rbi_store_seq(&side->written_hint, value);
-            break;
-        case SLEEP_EPOCH:
-            rbi_store_seq(&peer_page(&peer)->sleep_epoch, value);
-            break;
-        }
-        const int reason = down_told();
-        if (reason >= 0) {
-            peer.link_id = 0;
-            return reason;
-        }
-        (void)usleep(200);
-    }
-    return FINE;
-}
-
-static void test_positions(void **state)
-{
-    (void)state;
-    stage.scene->talk = 1;
-    for (unsigned i = 0; i < RBI_ARRAY_SIZE(extremes); i++) {
-        const uint64_t value = extremes[i];
-        relink();
-        /* 0 is where it stands: only the lane fills. Everything else was never written, or is no line. */
-        const int read = scribble_position(READ_POS, value, value == 0 ? 50 : 2000);
-        assert_int_equal(read, value == 0 || value == 64 ? FINE : RBI_REASON_BAD_PEER);
-        relink();
-        const int returned = scribble_position(RETURNS_POS, value, value == 0 ? 50 : 2000);
-        /* Entry 0 names slot 0, which is out: a first return is possible. */
-        if (value > 1) {
-            assert_int_equal(returned, RBI_REASON_BAD_PEER);
-        }
-        relink();
-        assert_int_equal(scribble_position(RETURN_ENTRY, value, 2000), RBI_REASON_BAD_PEER);
-        relink();
-        assert_int_equal(scribble_position(WANT_POS, value, 20), FINE);
-        assert_int_equal(scribble_position(WRITTEN_HINT, value, 2), FINE);
-        assert_int_equal(scribble_position(SLEEP_EPOCH, value, 20), FINE);
-        expect_verdict(FINE, "positions that do no harm", value);
-        assert_true(stage_alive(&stage));
-    }
-    stage.scene->talk = 0;
-}
-
-/* ---- what is written once ------------------------------------------------------------------------------ */
-
-static void scribble_words(void *base, size_t bytes, size_t from)
-{
-    for (size_t at = from; at + 8 <= bytes; at += 8) {
-        ((volatile uint64_t *)base)[at / 8] = roll_extreme();
-    }
-}
-
-static void test_heads(void **state)
-{
-    (void)state;
-    stage.scene->talk = 1;
-    relink();
-    unsigned char page[RBI_PAGE];
-    unsigned char pool[RBI_PAGE];
-    memcpy(page, peer_page(&peer), sizeof(page));
-    memcpy(pool, peer.raw.pool.base, sizeof(pool));
-    for (unsigned i = 0; i < 200; i++) {
-        struct rbi_side *side = peer_side(&peer);
-        scribble_words(side, offsetof(struct rbi_side, read_pos), 0);
-        scribble_words(peer_page(&peer), sizeof(struct rbi_page), 0);
-        scribble_words(peer.raw.pool.base, RBI_PAGE, 0);
-        expect_verdict(FINE, "heads after the link", i);
-    }
-    memcpy(peer_page(&peer), page, sizeof(page));
-    memcpy(peer.raw.pool.base, pool, sizeof(pool));
-    relink();
-    stage.scene->talk = 0;
-}
-
-/* ---- words that change under the reader ------------------------------------------------------------------ */
-
-struct flipper {
-    struct rbi_side *side;
-    struct rbi_page *page;
-    unsigned char *pool;
-    _Atomic int stop;
-};
-
-/** Never the whole lane at once: a good part of the records must be possible. */
-static void *flip(void *context)
-{
-    struct flipper *flipper = context;
-    uint64_t state = 0x9e3779b97f4a7c15;
-    unsigned char *lane = (unsigned char *)flipper->side + RBI_PAGE;
-    while (!flipper->stop) {
-        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        const uint64_t dice = state >> 33;
-        const uint64_t value =
-            dice % 3 == 0 ? (uint64_t)rbi_record_meta((enum rbi_record_kind)(dice % 12),
-                                                      dice >> 4 & 3, dice >> 6 & 3, dice >> 8 & 3)
-                                    << 32 |
-                                (dice & 0xfff)
-                          : extremes[dice % RBI_ARRAY_SIZE(extremes)];
-        const uint64_t at = (state >> 20) % PEER_LANE_CAPACITY & ~UINT64_C(7);
-        if (dice % 64 == 0) {
-            rbi_store_rlx(&flipper->side->want_pos, value);
-        } else if (dice % 256 == 1) {
-            rbi_store_rlx(&flipper->page->sleep_epoch, value);
-        } else if (dice % 16 == 2) {
-            /* Not its head: the next link would be refused. */
-            ((volatile uint64_t *)(void *)flipper->pool)[8 + at % 2048 / 8] = value;
-        } else if (at % 64 != 0 || dice % 65536 == 3) {
-            rbi_store_rlx(rbi_au64_at(lane, at), value);
-        }
-    }
-    return NULL;
-}
-
-static void flip_once(unsigned records)
-{
-    struct flipper flipper = {
-        .side = peer_side(&peer), .page = peer_page(&peer), .pool = peer.raw.pool.base, .stop = 0};
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, flip, &flipper), 0);
-    bool ended = false;
-    for (unsigned i = 0; i < records && !ended; i++) {
-        const bool plain = roll() % 16 != 0;
-        const struct shape shape = {.kind = (unsigned)(6 + roll() % 3),
-                                    .flags = plain ? 0 : (unsigned)(roll() % 4),
-                                    .words = plain ? 0 : (unsigned)(roll() % 5),
-                                    .parts = plain ? 0 : (unsigned)(roll() % 4),
-                                    .size = 8 + roll() % 200};
-        peer_commit(&peer, (uint64_t)rbi_record_meta((enum rbi_record_kind)shape.kind, shape.flags,
-                                                     shape.words, shape.parts)
-                                   << 32 |
-                               shape.size);
-        if (i % 16 == 0) {
-            ended = down_told() >= 0 || !peer_consumed(&peer, 5);
-        }
-    }
-    flipper.stop = 1;
-    (void)pthread_join(thread, NULL);
-}
-
-static void test_flips(void **state)
-{
-    const uint64_t deadline_ms = test_now_ms() + flip_seconds * UINT64_C(1000);
-    unsigned links = 0;
-    (void)state;
-    stage.scene->talk = 1;
-    while (test_now_ms() < deadline_ms) {
-        relink();
-        flip_once(2000);
-        links++;
-        if (links % 16 == 0) {
-            assert_true(stage_alive(&stage));
-        }
-    }
-    stage.scene->talk = 0;
-    print_message("%u links, %llu hostile messages delivered, %llu links closed for BAD_PEER\n",
-                  links, (unsigned long long)stage.scene->hostile_received,
-                  (unsigned long long)stage.scene->bad_peer);
-    assert_true(stage.scene->bad_peer > 0);
-}
-
-/* ---- the stage ---------------------------------------------------------------------------------------------- */
-
-static int setup(void **state)
-{
-    (void)state;
-    return stage_up(&stage) == 0 ? peer_up(&peer, stage.cluster.socket, HOSTILE_PATH) : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    const bool alive = stage_alive(&stage);
-    if (!alive) {
-        print_error("the victim or the honest link stands still\n");
-    }
-    peer_down(&peer);
-    const bool clean = stage_clean(&stage);
-    const bool honest = stage.scene->honest_downs == 0;
-    return stage_down(&stage) == 0 && alive && clean && honest ? 0 : -1;
-}
-
-int main(int argc, char **argv)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_shapes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_sizes_and_meta, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_references, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_control_cut, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_ready_fields, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_unknown_answers, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_before_ready, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_behind_refused_ready, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_behind_disconnect, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_positions, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_heads, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_flips, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_shapes, attack_setup, attack_teardown),
+        cmocka_unit_test_setup_teardown(test_sizes_and_meta, attack_setup, attack_teardown),
+        cmocka_unit_test_setup_teardown(test_references, attack_setup, attack_teardown),
+        cmocka_unit_test_setup_teardown(test_control_cut, attack_setup, attack_teardown),
+        cmocka_unit_test_setup_teardown(test_ready_fields, attack_setup, attack_teardown),
+        cmocka_unit_test_setup_teardown(test_unknown_answers, attack_setup, attack_teardown),
+        cmocka_unit_test_setup_teardown(test_before_ready, attack_setup, attack_teardown),
+        cmocka_unit_test_setup_teardown(test_behind_refused_ready, attack_setup, attack_teardown),
+        cmocka_unit_test_setup_teardown(test_behind_disconnect, attack_setup, attack_teardown),
     };
-    if (argc == 3 && strcmp(argv[1], "--seconds") == 0) {
-        flip_seconds = (unsigned)strtoul(argv[2], NULL, 10);
-        cmocka_set_test_filter("test_flips");
-    }
     return cmocka_run_group_tests_name("scribble", tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ struct victim {
     uint64_t given_back; /* number in the last one that came back */
 };
 
-/* ---- the receiver --------------------------------------------------------------------------- */
+/* ---- the receiver ------------------------------------------------------------------------ */
 
 static bool is_hostile(const char *path)
 {
@@ -242,7 +242,7 @@ static int run_victim(struct scene *scene, const char *socket)
     return 0;
 }
 
-/* ---- the honest sender ------------------------------------------------------------------------ */
+/* ---- the honest sender ------------------------------------------------------------------- */
 
 static void on_honest_event(struct ringbus *bus, const struct ringbus_event *event, void *user)
 {
@@ -288,7 +288,7 @@ static int run_honest(struct scene *scene, const char *socket)
     return 0;
 }
 
-/* ---- the stage ----------------------------------------------------------------------------------- */
+/* ---- the stage --------------------------------------------------------------------------- */
 
 static pid_t
 spawn(int (*run)(struct scene *, const char *), struct scene *scene, const char *socket)
