@@ -55,6 +55,7 @@ struct bench_place {
 struct bench_end {
     struct bench_place *place;
     int side;
+    int cpu; /**< where this side will run */
     bool sleep;
     bool echo;  /**< answer every message with itself */
     bool whole; /**< compare every byte */

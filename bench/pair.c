@@ -36,7 +36,7 @@ struct bench_pair_page {
     double side_ns[2];
     double cpu_ns[2];
     double limit_ns;
-    uint32_t histogram[BENCH_HISTOGRAM_WORDS];
+    uint32_t histogram[2][BENCH_HISTOGRAM_WORDS]; /* near, far */
 };
 
 struct side {
@@ -129,6 +129,11 @@ static void restore_pattern(struct bench_end *end, uint64_t size)
     memcpy(end->pattern + k * 8, &word, 8);
 }
 
+static uint32_t *histogram_of(struct bench_pair_page *page)
+{
+    return page->histogram[page->limit_ns > BENCH_NEAR_NS_MAX];
+}
+
 static void run_part(struct side *side, unsigned which)
 {
     const struct bench_part *part = &side->page->parts[which];
@@ -140,7 +145,7 @@ static void run_part(struct side *side, unsigned which)
     const struct bench_loop loop = {
         .size = part->size,
         .count = part->count,
-        .histogram = part->timed && side->number == 0 ? side->page->histogram : NULL};
+        .histogram = part->timed && side->number == 0 ? histogram_of(side->page) : NULL};
     end->whole = part->whole;
     barrier(side);
     const uint64_t cpu = bench_cpu_ns();
@@ -185,6 +190,7 @@ static int open_slot(struct side *side, unsigned i)
     struct bench_end *end = &side->ends[i];
     end->place = place;
     end->side = side->number;
+    end->cpu = side->pair->cpu[side->number];
     end->sleep = place->mode == BENCH_SLEEP;
     end->pattern = malloc(place->size_max + 16);
     if (end->pattern == NULL) {
@@ -228,16 +234,19 @@ static _Noreturn void side_main(struct bench_pair *pair, int number)
     uint32_t seen = 0;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     be_quiet(pair);
+    if (pair->cpu[0] == pair->cpu[1]) {
+        const struct sched_param normal = {0}; /* two real-time spinners would never change */
+        (void)sched_setscheduler(0, SCHED_OTHER, &normal);
+    }
+    if (pair->pin_first) {
+        bench_pin(pair->cpu[number]);
+    }
     for (unsigned i = 0; i < pair->slot_count; i++) {
         if (open_slot(&side, i) != 0) {
             (void)fprintf(stderr, "side %d: %s did not open\n", number,
                           pair->places[i].contender->name);
             _exit(3);
         }
-    }
-    if (pair->cpu[0] == pair->cpu[1]) {
-        const struct sched_param normal = {0}; /* two real-time spinners would never change */
-        (void)sched_setscheduler(0, SCHED_OTHER, &normal);
     }
     bench_pin(pair->cpu[number]); /* after opening: threads of a library may float */
     say_done(&side);
@@ -395,9 +404,9 @@ int bench_pair_block(struct bench_pair *pair,
     return outcome.errors == 0 ? 0 : fail(pair, "lost, reordered or wrong messages");
 }
 
-const uint32_t *bench_pair_histogram(const struct bench_pair *pair)
+const uint32_t *bench_pair_histogram(const struct bench_pair *pair, unsigned regime)
 {
-    return pair->page->histogram;
+    return pair->page->histogram[regime];
 }
 
 void bench_pair_clear_histogram(struct bench_pair *pair)

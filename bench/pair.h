@@ -44,6 +44,7 @@ struct bench_pair {
     struct bench_place places[BENCH_SLOTS];
     unsigned slot_count;
     int cpu[2];
+    bool pin_first; /**< before opening: a service that was started on one core */
     bool failed;
     char why[160];
     pid_t child[2];
@@ -57,7 +58,10 @@ int bench_pair_block(struct bench_pair *pair,
                      const struct bench_part *base,
                      const struct bench_part *part,
                      struct bench_outcome *out);
-const uint32_t *bench_pair_histogram(const struct bench_pair *pair);
+/** Round trips up to this, over two lines, are "near", more is "far". */
+#define BENCH_NEAR_NS_MAX 250.0
+/** Of the timed round trips near (0, and where both share a core) or far (1). */
+const uint32_t *bench_pair_histogram(const struct bench_pair *pair, unsigned regime);
 void bench_pair_clear_histogram(struct bench_pair *pair);
 /** Ends both sides; all processes and helpers are gone afterwards. -1 when they did not end well. */
 int bench_pair_stop(struct bench_pair *pair);

@@ -55,7 +55,7 @@ void bench_report_json(FILE *out, const struct bench_run *run, const struct benc
     }
     (void)fprintf(out,
                   ",\"machine\":\"%s\",\"kernel\":\"%s\",\"compiler\":\"%s\",\"commit\":\"%s\"}\n",
-                  run->machine, run->kernel, __VERSION__, run->options.commit);
+                  run->machine, run->kernel, BENCH_COMPILER, run->options.commit);
     (void)fflush(out);
 }
 
@@ -153,12 +153,12 @@ static int write_results(const struct bench_run *run)
     }
     (void)fprintf(out,
                   "# Results\n\nWritten by `./dev bench`; not edited by hand. %s, %s, Linux %s, "
-                  "gcc %s, commit %s.\n\nEvery ratio compares with what was measured beside it, a "
+                  "%s, commit %s.\n\nEvery ratio compares with what was measured beside it, a "
                   "few milliseconds apart, in the same two processes. \"near\": the bare round "
                   "trip over two cache lines takes at most 250 ns; \"far\": more. Medians over "
                   "blocks, 10th and 90th percentile in brackets. Read docs/performance.md "
                   "first.\n\n",
-                  date, run->machine, run->kernel, __VERSION__, run->options.commit);
+                  date, run->machine, run->kernel, BENCH_COMPILER, run->options.commit);
     write_bars(out, run);
     for (unsigned i = 0; bench_workloads[i] != NULL; i++) {
         write_workload(out, run, bench_workloads[i]);
@@ -171,7 +171,20 @@ static int write_results(const struct bench_run *run)
 
 static bool plotted(const struct bench_figure *f, const char *workload, const char *regime)
 {
-    return strcmp(f->workload, workload) == 0 && strcmp(f->regime, regime) == 0;
+    return f->size > 0 && strcmp(f->workload, workload) == 0 && strcmp(f->regime, regime) == 0;
+}
+
+/* Of all figures of its contender in this picture. */
+static bool is_first(const struct bench_run *run, unsigned index)
+{
+    const struct bench_figure *f = &run->figures[index];
+    for (unsigned i = 0; i < index; i++) {
+        if (plotted(&run->figures[i], f->workload, f->regime) &&
+            strcmp(run->figures[i].contender, f->contender) == 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Size, value and percentiles of each contender, in blocks that gnuplot can name. */
@@ -183,25 +196,21 @@ static int write_plot(const struct bench_run *run, const char *workload, const c
     if (out == NULL) {
         return -1;
     }
-    for (unsigned i = 0; bench_contenders[i] != NULL; i++) {
-        const char *contender = bench_contenders[i]->name;
-        bool any = false;
-        for (unsigned k = 0; k < run->figure_count; k++) {
+    for (unsigned i = 0; i < run->figure_count; i++) {
+        const char *contender = run->figures[i].contender;
+        if (!plotted(&run->figures[i], workload, regime) || !is_first(run, i)) {
+            continue;
+        }
+        (void)fprintf(out, "\"%s\"\n", contender);
+        for (unsigned k = i; k < run->figure_count; k++) {
             const struct bench_figure *f = &run->figures[k];
-            if (!plotted(f, workload, regime) || strcmp(f->contender, contender) != 0) {
-                continue;
+            if (plotted(f, workload, regime) && strcmp(f->contender, contender) == 0) {
+                (void)fprintf(out, "%llu %.6g %.6g %.6g %.0f %.0f %.0f %.0f\n",
+                              (unsigned long long)f->size, f->value, f->value_p10, f->value_p90,
+                              f->latency[0], f->latency[1], f->latency[2], f->latency[3]);
             }
-            if (!any) {
-                (void)fprintf(out, "\"%s\"\n", contender);
-                any = true;
-            }
-            (void)fprintf(out, "%llu %.6g %.6g %.6g %.0f %.0f %.0f %.0f\n",
-                          (unsigned long long)f->size, f->value, f->value_p10, f->value_p90,
-                          f->latency[0], f->latency[1], f->latency[2], f->latency[3]);
         }
-        if (any) {
-            (void)fprintf(out, "\n\n");
-        }
+        (void)fprintf(out, "\n\n");
     }
     return fclose(out) == 0 ? 0 : -1;
 }
@@ -220,8 +229,7 @@ int bench_report_write(const struct bench_run *run)
     for (unsigned i = 0; bench_workloads[i] != NULL; i++) {
         for (unsigned k = 0; k < 3; k++) {
             for (unsigned f = 0; f < run->figure_count; f++) {
-                if (plotted(&run->figures[f], bench_workloads[i]->name, regimes[k]) &&
-                    run->figures[f].size > 0) {
+                if (plotted(&run->figures[f], bench_workloads[i]->name, regimes[k])) {
                     r = write_plot(run, bench_workloads[i]->name, regimes[k]) != 0 ? -1 : r;
                     break;
                 }

@@ -90,6 +90,7 @@ void bench_run_value(struct bench_run *run,
                      const char *workload,
                      const char *contender,
                      const char *param,
+                     uint64_t size,
                      const char *mode,
                      const char *unit,
                      double *values,
@@ -103,6 +104,7 @@ void bench_run_value(struct bench_run *run,
                              .value = bench_quantile(values, count, 0.5),
                              .value_p10 = bench_quantile(values, count, 0.1),
                              .value_p90 = bench_quantile(values, count, 0.9),
+                             .size = size,
                              .blocks = count};
     (void)snprintf(f.param, sizeof f.param, "%s", param);
     bench_run_figure(run, &f);

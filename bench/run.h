@@ -11,6 +11,11 @@
 
 #include <stdio.h>
 
+#if defined(__clang__)
+#define BENCH_COMPILER "clang " __clang_version__
+#else
+#define BENCH_COMPILER "gcc " __VERSION__
+#endif
 #define BENCH_NAMES_MAX   32U
 #define BENCH_FIGURES_MAX 2048U
 
@@ -94,11 +99,13 @@ void bench_run_failed(struct bench_run *run,
                       const char *why);
 void bench_run_heading(const struct bench_workload *workload);
 
-/** A figure of one value whose samples the workload took itself. Sorts @p values. */
+/** A figure of one value whose samples the workload took itself. Sorts @p values; @p size is the
+ * x of a plot, 0: none. */
 void bench_run_value(struct bench_run *run,
                      const char *workload,
                      const char *contender,
                      const char *param,
+                     uint64_t size,
                      const char *mode,
                      const char *unit,
                      double *values,

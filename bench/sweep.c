@@ -26,7 +26,7 @@ struct entrant {
     double base_guess_ns; /* a message of the base */
     uint64_t messages;
     unsigned count;
-    double latency[5];
+    double latency[2][5]; /* near, far */
     struct sample samples[BLOCKS_MAX];
 };
 
@@ -121,6 +121,7 @@ static void enter(struct bench_run *run,
     struct bench_pair *pair = &entrant->pair;
     pair->cpu[0] = sweep->cpu[0];
     pair->cpu[1] = sweep->cpu[1];
+    pair->pin_first = sweep->pin_first;
     add_place(run, pair, contender, sweep->mode);
     for (const uint64_t *size = sweep->sizes; *size != 0; size++) {
         const struct bench_base *base = base_for(sweep, contender, *size);
@@ -164,7 +165,9 @@ one_block(const struct bench_sweep *sweep, struct entrant *e, uint64_t size, str
     }
     part.slot = 0;
     part.timed = turn.timed;
-    part.count = fitting(turn.warm ? BLOCK_NS / 8 : BLOCK_NS, e->guess_ns + (double)sweep->gap_ns);
+    part.count = sweep->count > 0 && !turn.warm ? sweep->count
+                                                : fitting(turn.warm ? BLOCK_NS / 8 : BLOCK_NS,
+                                                          e->guess_ns + (double)sweep->gap_ns);
     if (bench_pair_block(&e->pair, &first, &part, &out) != 0) {
         return -1;
     }
@@ -185,9 +188,11 @@ one_block(const struct bench_sweep *sweep, struct entrant *e, uint64_t size, str
 static void keep_latency(struct entrant *e)
 {
     static const double at[] = {0.5, 0.9, 0.99, 0.999, 1.0};
-    const uint32_t *histogram = bench_pair_histogram(&e->pair);
-    for (unsigned i = 0; i < 5; i++) {
-        e->latency[i] = bench_histogram_quantile(histogram, at[i]);
+    for (unsigned regime = 0; regime < 2; regime++) {
+        const uint32_t *histogram = bench_pair_histogram(&e->pair, regime);
+        for (unsigned i = 0; i < 5; i++) {
+            e->latency[regime][i] = bench_histogram_quantile(histogram, at[i]);
+        }
     }
 }
 
@@ -278,7 +283,7 @@ static void figure(struct bench_run *run,
     } else if (sweep->kind == BENCH_KIND_TRIPS && sweep->mode == BENCH_BUSY && r.p50 > 0) {
         f.base = "two lines";
     }
-    memcpy(f.latency, e->latency, sizeof f.latency);
+    memcpy(f.latency, e->latency[regime == 1], sizeof f.latency);
     bench_size_text(f.param, sizeof f.param, size);
     bench_run_figure(run, &f);
 }
@@ -325,7 +330,6 @@ static void one_size(struct bench_run *run,
         all[i]->count = 0;
         all[i]->messages = 0;
         all[i]->guess_ns = all[i]->base_guess_ns = BLOCK_NS / 32;
-        memset(all[i]->latency, 0, sizeof all[i]->latency);
         bench_pair_clear_histogram(&all[i]->pair);
     }
     for (unsigned b = 0; b < WARM_BLOCKS; b++) {
@@ -359,6 +363,9 @@ static unsigned size_count(const struct bench_sweep *sweep)
 
 static unsigned blocks_for(const struct bench_sweep *sweep, unsigned pairs)
 {
+    if (sweep->blocks > 0) {
+        return sweep->blocks;
+    }
     const double turns = (double)pairs * size_count(sweep) * BLOCK_COST;
     const double blocks = turns > 0 ? sweep->seconds / turns : 0;
     return blocks < 5 ? 5 : blocks > BLOCKS_MAX ? BLOCKS_MAX : (unsigned)blocks;

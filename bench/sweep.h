@@ -8,9 +8,6 @@
 #include "bench/pair.h"
 #include "bench/run.h"
 
-/** Round trips of the two-line limit up to this are "near", more is "far". */
-#define BENCH_NEAR_NS_MAX 250.0
-
 /** What the contenders are compared with; opened in each pair. */
 struct bench_base {
     const struct bench_contender *contender;
@@ -28,6 +25,7 @@ struct bench_sweep {
     enum bench_kind kind;
     enum bench_mode mode;
     int cpu[2];
+    bool pin_first;        /**< as in bench/pair.h */
     uint64_t gap_ns;       /**< before each round trip */
     const uint64_t *sizes; /**< ends with 0 */
     struct bench_base bases[4];
@@ -35,6 +33,8 @@ struct bench_sweep {
     const char *only; /**< names with commas; NULL: all that are able */
     bool limits;      /**< limits take part as contenders, too */
     double seconds;   /**< of all blocks together */
+    uint64_t count;   /**< messages a block, 0: as fit */
+    unsigned blocks;  /**< 0: as fit */
 };
 
 /** Runs it and hands in the figures. 0; -1 when ringbus or a limit failed. */

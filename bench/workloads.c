@@ -9,6 +9,7 @@
     X(sparse)                                                                                      \
     X(same_core)                                                                                   \
     X(one_way)                                                                                     \
+    X(hundred_million)                                                                             \
     X(one_way_sleep)                                                                               \
     X(cpu)                                                                                         \
     X(syscalls)                                                                                    \

@@ -20,7 +20,7 @@ struct nats_end {
     char in[32];
 };
 
-/* A port that is free now; fds[3] holds nothing then, place->memory the number. */
+/* A port that is free now; the sides find it in the place's memory. */
 static int free_port(void)
 {
     struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -89,18 +89,21 @@ static int open_side(struct bench_end *end, bool at_once)
         (void)natsConnection_Flush(n->connection);
         (void)natsSubscription_NextMsg(&message, n->subscription, 10);
     }
-    const bool good = message != NULL;
-    natsMsg_Destroy(message);
+    if (message == NULL) {
+        return -1;
+    }
     (void)natsConnection_Publish(n->connection, n->out, "go", 2);
     (void)natsConnection_Flush(n->connection);
-    for (bool gone = false; good && !gone;) { /* greetings that are still under way */
+    for (;;) { /* greetings that are still under way end with the other side's "go" */
+        const bool gone = memcmp(natsMsg_GetData(message), "go", 2) == 0;
+        natsMsg_Destroy(message);
+        if (gone) {
+            return 0;
+        }
         if (natsSubscription_NextMsg(&message, n->subscription, 5000) != NATS_OK) {
             return -1;
         }
-        gone = memcmp(natsMsg_GetData(message), "go", 2) == 0;
-        natsMsg_Destroy(message);
     }
-    return good ? 0 : -1;
 }
 
 static int open_at_once(struct bench_end *end)

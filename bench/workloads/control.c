@@ -75,7 +75,7 @@ static int open_and_introduce(struct bench_run *run, const struct bench_workload
     if (n < wanted) {
         return -1;
     }
-    bench_run_value(run, workload->name, "ringbus", "open", "sleep", "us", us, n);
+    bench_run_value(run, workload->name, "ringbus", "open", 0, "sleep", "us", us, n);
     for (n = 0; n < wanted / 2; n++) {
         us[n] = introduce_once(run);
         if (us[n] <= 0) {
@@ -83,7 +83,7 @@ static int open_and_introduce(struct bench_run *run, const struct bench_workload
             return -1;
         }
     }
-    bench_run_value(run, workload->name, "ringbus", "introduce", "sleep", "us", us, n);
+    bench_run_value(run, workload->name, "ringbus", "introduce", 0, "sleep", "us", us, n);
     return 0;
 }
 
@@ -166,9 +166,9 @@ static int death(struct bench_run *run, const struct bench_workload *workload)
             return -1;
         }
     }
-    bench_run_value(run, workload->name, "ringbus", "p50", "sleep", "us", us, n);
+    bench_run_value(run, workload->name, "ringbus", "p50", 0, "sleep", "us", us, n);
     double worst = us[n - 1]; /* sorted by now */
-    bench_run_value(run, workload->name, "ringbus", "worst", "sleep", "us", &worst, 1);
+    bench_run_value(run, workload->name, "ringbus", "worst", 0, "sleep", "us", &worst, 1);
     return 0;
 }
 

@@ -75,7 +75,7 @@ static int measure(struct bench_run *run, const struct bench_workload *workload,
     for (unsigned i = 0; r == 0 && i < 2; i++) {
         char param[24];
         (void)snprintf(param, sizeof param, "%u B %s", (unsigned)size, side[i]);
-        bench_run_value(run, workload->name, "ringbus", param, "busy", "ns", extra[i], n);
+        bench_run_value(run, workload->name, "ringbus", param, 0, "busy", "ns", extra[i], n);
     }
     return r;
 }

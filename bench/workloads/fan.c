@@ -125,8 +125,8 @@ static int broadcast_to(struct bench_run *run, unsigned readers, bool reference,
     r = fan_close(&fan) != 0 ? -1 : r;
     if (r == 0) {
         (void)snprintf(param, sizeof param, "%u reader%s", readers, readers == 1 ? "" : "s");
-        bench_run_value(run, "broadcast", reference ? "ringbus-ref" : "ringbus", param, "busy",
-                        "ns", ns, n);
+        bench_run_value(run, "broadcast", reference ? "ringbus-ref" : "ringbus", param, readers,
+                        "busy", "ns", ns, n);
     }
     return r;
 }
@@ -219,10 +219,9 @@ static int fan_rates(struct bench_run *run, unsigned members, double seconds)
     }
     r = fan_close(&fan) != 0 ? -1 : r;
     if (r == 0) {
-        (void)snprintf(param, sizeof param, "%u to one", members);
-        bench_run_value(run, "fan", "ringbus", param, "busy", "M/s", in, n);
-        (void)snprintf(param, sizeof param, "one to %u", members);
-        bench_run_value(run, "fan", "ringbus", param, "busy", "M/s", out, n);
+        (void)snprintf(param, sizeof param, "%u link%s", members, members == 1 ? "" : "s");
+        bench_run_value(run, "fan", "to one", param, members, "busy", "M/s", in, n);
+        bench_run_value(run, "fan", "from one", param, members, "busy", "M/s", out, n);
     }
     return r;
 }
@@ -309,11 +308,11 @@ static int dispatch_over(struct bench_run *run, unsigned members, double seconds
     r = fan_close(&fan) != 0 || failed != 0 ? -1 : r;
     if (r == 0) {
         (void)snprintf(param, sizeof param, "%u instances", members);
-        bench_run_value(run, "dispatch", "hash", param, "busy", "ns", by_hash, n);
-        bench_run_value(run, "dispatch", "in turn", param, "busy", "ns", in_turn, n);
+        bench_run_value(run, "dispatch", "hash", param, 0, "busy", "ns", by_hash, n);
+        bench_run_value(run, "dispatch", "in turn", param, 0, "busy", "ns", in_turn, n);
         for (unsigned pick = 0; pick < 4; pick++) {
             (void)snprintf(param, sizeof param, "a send to one of %u", members);
-            bench_run_value(run, "dispatch", sends[pick], param, "busy", "ns", all[pick], n);
+            bench_run_value(run, "dispatch", sends[pick], param, 0, "busy", "ns", all[pick], n);
         }
     }
     return r;

@@ -106,9 +106,8 @@ static int poll_with(struct bench_run *run, unsigned links, double seconds)
     r = bench_crowd_stop(&crowd) != 0 ? -1 : r;
     if (r == 0) {
         (void)snprintf(param, sizeof param, "%u link%s", links, links == 1 ? "" : "s");
-        bench_run_value(run, "idle-links", "ringbus", param, "busy", "ns", ns, n);
-        (void)snprintf(param, sizeof param, "trip among %u", links);
-        bench_run_value(run, "idle-links", "ringbus", param, "busy", "ns", trip, n);
+        bench_run_value(run, "idle-links", "ringbus", param, links, "busy", "ns", ns, n);
+        bench_run_value(run, "idle-links", "round trip", param, links, "busy", "ns", trip, n);
     }
     return r;
 }
@@ -197,9 +196,10 @@ static int link_memory(struct bench_run *run, const struct bench_workload *workl
     double mappings = (after.mappings - before.mappings) / links;
     double resident = (after.resident_kib - before.resident_kib) / links;
     if (r == 0) {
-        bench_run_value(run, workload->name, "ringbus", "descriptors", "busy", "", &descriptors, 1);
-        bench_run_value(run, workload->name, "ringbus", "mappings", "busy", "", &mappings, 1);
-        bench_run_value(run, workload->name, "ringbus", "resident", "busy", "KiB", &resident, 1);
+        bench_run_value(run, workload->name, "ringbus", "descriptors", 0, "busy", "", &descriptors,
+                        1);
+        bench_run_value(run, workload->name, "ringbus", "mappings", 0, "busy", "", &mappings, 1);
+        bench_run_value(run, workload->name, "ringbus", "resident", 0, "busy", "KiB", &resident, 1);
     }
     return r;
 }
@@ -243,8 +243,8 @@ static int daemon_idle(struct bench_run *run, const struct bench_workload *workl
     }
     r = bench_crowd_stop(&crowd) != 0 ? -1 : r;
     if (r == 0 && !run->options.smoke) {
-        bench_run_value(run, workload->name, "ringbusd", "CPU", "sleep", "%", &percent, 1);
-        bench_run_value(run, workload->name, "ringbusd", "memory", "sleep", "MiB", &mib, 1);
+        bench_run_value(run, workload->name, "ringbusd", "CPU", 0, "sleep", "%", &percent, 1);
+        bench_run_value(run, workload->name, "ringbusd", "memory", 0, "sleep", "MiB", &mib, 1);
     }
     return r;
 }

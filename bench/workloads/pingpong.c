@@ -73,6 +73,7 @@ static int same_core(struct bench_run *run, const struct bench_workload *workloa
         .kind = BENCH_KIND_TRIPS,
         .mode = BENCH_SLEEP,
         .cpu = {0, 0},
+        .pin_first = true,
         .sizes = one_size,
         .bases = {{&bench_pipe, BENCH_SLEEP, 0, UINT64_MAX, 0, "pipe", NULL}},
         .base_count = 1,

@@ -13,6 +13,7 @@ static const uint64_t all_sizes[] = {8, 48, 64, 256, 1024, 8192, 65536, 1U << 20
 static const uint64_t quick_sizes[] = {48, 64, 1024, 65536, 0};
 static const uint64_t sleep_sizes[] = {64, 1024, 65536, 0};
 static const uint64_t one_size[] = {64, 0};
+static const uint64_t small_size[] = {48, 0};
 
 static int busy(struct bench_run *run, const struct bench_workload *workload)
 {
@@ -47,6 +48,23 @@ static int sleeping(struct bench_run *run, const struct bench_workload *workload
     return bench_sweep(run, &sweep);
 }
 
+/* The promise: so many messages, none lost, none twice, none out of order. */
+static int many(struct bench_run *run, const struct bench_workload *workload)
+{
+    const struct bench_sweep sweep = {.workload = workload->name,
+                                      .unit = "M/s",
+                                      .kind = BENCH_KIND_STREAM,
+                                      .mode = BENCH_BUSY,
+                                      .cpu = {0, 1},
+                                      .sizes = small_size,
+                                      .only = "ringbus",
+                                      .count = 1000000,
+                                      .blocks = run->options.smoke ? 2 : 100};
+    return bench_sweep(run, &sweep);
+}
+
+const struct bench_workload bench_hundred_million = {
+    "hundred-million", "10^8 messages of 48 B, none lost or out of order", 3, true, many};
 const struct bench_workload bench_one_way = {
     "one-way", "messages from one side to the other, both polling", 30, true, busy};
 const struct bench_workload bench_one_way_sleep = {

@@ -30,7 +30,7 @@ static int machine(struct bench_run *run, const struct bench_workload *workload)
             }
             ns[k] = (double)(bench_now_ns() - start) / rounds;
         }
-        bench_run_value(run, workload->name, "machine", texts[i], "busy", "ns", ns, BLOCKS);
+        bench_run_value(run, workload->name, "machine", texts[i], 0, "busy", "ns", ns, BLOCKS);
     }
     for (unsigned k = 0; r == 0 && k < BLOCKS; k++) {
         const uint64_t start = bench_now_ns();
@@ -39,7 +39,7 @@ static int machine(struct bench_run *run, const struct bench_workload *workload)
         }
         ns[k] = (double)(bench_now_ns() - start) / 1000;
     }
-    bench_run_value(run, workload->name, "machine", "clock read", "busy", "ns", ns, BLOCKS);
+    bench_run_value(run, workload->name, "machine", "clock read", 0, "busy", "ns", ns, BLOCKS);
     for (unsigned k = 0; r == 0 && k < BLOCKS; k++) {
         const uint64_t start = bench_now_ns();
         for (unsigned j = 0; j < 1000; j++) {
@@ -47,7 +47,7 @@ static int machine(struct bench_run *run, const struct bench_workload *workload)
         }
         ns[k] = (double)(bench_now_ns() - start) / 1000;
     }
-    bench_run_value(run, workload->name, "machine", "system call", "busy", "ns", ns, BLOCKS);
+    bench_run_value(run, workload->name, "machine", "system call", 0, "busy", "ns", ns, BLOCKS);
     free(a);
     free(b);
     return r;
@@ -81,7 +81,7 @@ static int syscalls(struct bench_run *run, const struct bench_workload *workload
         return -1;
     }
     calls /= messages;
-    bench_run_value(run, workload->name, "ringbus", "48 B", "busy", "", &calls, 1);
+    bench_run_value(run, workload->name, "ringbus", "48 B", 0, "busy", "", &calls, 1);
     return 0;
 }
 
