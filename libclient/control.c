@@ -22,8 +22,9 @@
 #define RETRY_MAX_MS   1000U
 #define OUT_FRAMES_MAX 65536U
 /* For the daemon to answer HELLO and REGISTER once connected. */
-#define HANDSHAKE_MS      5000U
-#define PACKETS_PER_INPUT 256U
+#define HANDSHAKE_MS 5000U
+/* Each may map a link: what comes from the daemon in a burst must not keep the lanes waiting. */
+#define PACKETS_PER_INPUT 32U
 
 /* ---- out ------------------------------------------------------------------------------- */
 
@@ -211,6 +212,10 @@ void rbi_control_input(struct ringbus *bus)
             return;
         }
         handle_frames(bus);
+        if (i + 1 == PACKETS_PER_INPUT) {
+            control->attention_seen--; /* there may be more: look again with the next tick */
+            bus->tick_countdown = 1;
+        }
     }
 }
 
