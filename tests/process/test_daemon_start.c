@@ -293,6 +293,9 @@ static void test_reload(void **state)
     }
     assert_int_equal(raw_set_state(&raw, RBI_ENDPOINT_BUSY), 0);
     raw_close(&raw);
+    /* What needs a restart is said again by each, what was applied is not. */
+    assert_true(cluster_log_count(&loops_cluster, "key=daemon.socket_mode") > 1);
+    assert_int_equal(cluster_log_count(&loops_cluster, "key=quota.watches"), 1);
     assert_int_equal(cluster_stop(&loops_cluster), 0);
 }
 

@@ -93,14 +93,26 @@ static pid_t spawn_daemon(struct cluster *cluster, const char *const *arguments)
     return pid;
 }
 
+/** Waits for the daemon to end by itself. @return its exit code, or -1 */
+static int wait_for_end(pid_t pid, unsigned timeout_ms)
+{
+    const uint64_t deadline_ms = test_now_ms() + timeout_ms;
+    int status = 0;
+    while (test_now_ms() < deadline_ms) {
+        if (waitpid(pid, &status, WNOHANG) == pid) {
+            return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        }
+        test_sleep_ms(2);
+    }
+    (void)kill(pid, SIGKILL);
+    (void)waitpid(pid, NULL, 0);
+    return -1;
+}
+
 int cluster_run_daemon(struct cluster *cluster, const char *const *arguments)
 {
-    int status = 0;
     const pid_t pid = spawn_daemon(cluster, arguments);
-    if (pid < 0 || waitpid(pid, &status, 0) != pid) {
-        return failed("run", RINGBUSD_PATH);
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return pid < 0 ? failed("run", RINGBUSD_PATH) : wait_for_end(pid, STOP_MS);
 }
 
 /** Where the daemon says that it is ready, as to a service manager. @return a descriptor, or -1 */
@@ -170,21 +182,13 @@ void cluster_kill(struct cluster *cluster)
 
 int cluster_stop(struct cluster *cluster)
 {
-    const uint64_t deadline_ms = test_now_ms() + STOP_MS;
-    int status = 0;
-    if (cluster->pid <= 0) {
+    const pid_t pid = cluster->pid;
+    if (pid <= 0) {
         return -1;
     }
-    (void)kill(cluster->pid, SIGTERM);
-    while (test_now_ms() < deadline_ms) {
-        if (waitpid(cluster->pid, &status, WNOHANG) == cluster->pid) {
-            cluster->pid = 0;
-            return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-        }
-        test_sleep_ms(2);
-    }
-    cluster_kill(cluster);
-    return -1;
+    cluster->pid = 0;
+    (void)kill(pid, SIGTERM);
+    return wait_for_end(pid, STOP_MS);
 }
 
 void cluster_down(struct cluster *cluster)

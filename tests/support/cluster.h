@@ -36,7 +36,10 @@ void cluster_down(struct cluster *cluster);
 /** Writes the configuration file anew. */
 int cluster_configure(struct cluster *cluster, const char *config);
 
-/** Runs ringbusd with arguments (NULL-terminated, without its name) and waits. @return exit code */
+/**
+ * Runs ringbusd with arguments (NULL-terminated, without its name).
+ * @return its exit code, or -1 when it did not end by itself within 5 s
+ */
 int cluster_run_daemon(struct cluster *cluster, const char *const *arguments);
 /** Waits up to @p timeout_ms for @p text to appear in the daemon's log. */
 bool cluster_log_wait(const struct cluster *cluster, const char *text, unsigned timeout_ms);
