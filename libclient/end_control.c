@@ -29,7 +29,10 @@ static bool send_control(struct ringbus *bus,
         return false;
     }
     if (r < 0) {
-        rbi_end_bad_peer(bus, end, "impossible read position");
+        /* Judged by the next tick: the verdict sends control records itself. */
+        end->broken = true;
+        bus->tick_countdown = 1;
+        rbi_deadline_at_most(bus, bus->now_ns);
         return true; /* nothing more to be sent */
     }
     memcpy(body, &tag, sizeof tag);

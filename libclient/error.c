@@ -15,47 +15,45 @@ void rbi_open_error_set(const char *text)
     (void)snprintf(open_error, sizeof open_error, "%s", text);
 }
 
+struct error_entry {
+    int value;
+    enum ringbus_error_kind kind;
+    const char *name;
+    const char *text;
+};
+
+static const struct error_entry *find(int error)
+{
+    static const struct error_entry entries[] = {
+        {RINGBUS_OK, RINGBUS_ERROR_NONE, "RINGBUS_OK", "no error"},
+#define RBI_ERROR_ENTRY(name, value, kind, text)                                                   \
+    {value, RINGBUS_ERROR_##kind, "RINGBUS_E_" #name, text},
+        RINGBUS_ERRORS(RBI_ERROR_ENTRY)
+#undef RBI_ERROR_ENTRY
+    };
+    static const struct error_entry unknown = {1, RINGBUS_ERROR_NONE, "RINGBUS_E_?",
+                                               "unknown error"};
+    for (size_t i = 0; i < RBI_ARRAY_SIZE(entries); i++) {
+        if (entries[i].value == error) {
+            return &entries[i];
+        }
+    }
+    return error > 0 ? &entries[0] : &unknown; /* counts are no errors */
+}
+
 const char *ringbus_strerror(int error)
 {
-    switch (error) {
-    case RINGBUS_OK:
-        return "no error";
-#define RBI_ERROR_TEXT(name, value, kind, text)                                                    \
-    case value:                                                                                    \
-        return text;
-        RINGBUS_ERRORS(RBI_ERROR_TEXT)
-#undef RBI_ERROR_TEXT
-    default:
-        return error > 0 ? "no error" : "unknown error";
-    }
+    return find(error)->text;
 }
 
 const char *ringbus_error_name(int error)
 {
-    switch (error) {
-    case RINGBUS_OK:
-        return "RINGBUS_OK";
-#define RBI_ERROR_NAME(name, value, kind, text)                                                    \
-    case value:                                                                                    \
-        return "RINGBUS_E_" #name;
-        RINGBUS_ERRORS(RBI_ERROR_NAME)
-#undef RBI_ERROR_NAME
-    default:
-        return error > 0 ? "RINGBUS_OK" : "RINGBUS_E_?";
-    }
+    return find(error)->name;
 }
 
 enum ringbus_error_kind ringbus_error_kind(int error)
 {
-    switch (error) {
-#define RBI_ERROR_KIND(name, value, kind, text)                                                    \
-    case value:                                                                                    \
-        return RINGBUS_ERROR_##kind;
-        RINGBUS_ERRORS(RBI_ERROR_KIND)
-#undef RBI_ERROR_KIND
-    default:
-        return RINGBUS_ERROR_NONE;
-    }
+    return find(error)->kind;
 }
 
 int rbi_fail(struct ringbus *bus, int code, const char *format, ...)
@@ -145,7 +143,7 @@ const char *ringbus_errmsg(const struct ringbus *bus)
         return "";
     }
     if (!bus->error.formatted) {
-        format_fast((struct ringbus *)(uintptr_t)bus);
+        format_fast(rbi_mutable(bus));
     }
     return bus->error.text;
 }

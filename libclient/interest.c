@@ -122,7 +122,7 @@ static int do_target(struct ringbus *bus,
                      const struct ringbus_target_options *options,
                      struct ringbus_addr *out)
 {
-    struct rbi_path_info info;
+    struct rbi_path_info info = {0};
     struct rbi_pidf pidf;
     struct rbi_link_terms terms;
     int r = check_path(bus, path, RBI_PATH_CLUSTER_ELEMENTS, RBI_PATH_INSTANCE_ELEMENTS, &info);
@@ -215,7 +215,7 @@ static void forget_cluster(struct ringbus *bus, struct rbi_cluster *cluster)
 
 static int do_untarget(struct ringbus *bus, const char *path)
 {
-    struct rbi_path_info info;
+    struct rbi_path_info info = {0};
     struct rbi_pidf pidf;
     int r = check_path(bus, path, RBI_PATH_CLUSTER_ELEMENTS, RBI_PATH_INSTANCE_ELEMENTS, &info);
     if (r != 0) {
@@ -276,7 +276,7 @@ static void send_watch(struct ringbus *bus, const char *prefix)
 
 static int do_watch(struct ringbus *bus, const char *prefix)
 {
-    struct rbi_path_info info;
+    struct rbi_path_info info = {0};
     struct rbi_watches *watches = &bus->watches;
     const int r = check_path(bus, prefix, 0, RBI_PATH_INSTANCE_ELEMENTS, &info);
     if (r != 0) {
@@ -309,7 +309,7 @@ int ringbus_watch(struct ringbus *bus, const char *prefix)
 
 static int do_unwatch(struct ringbus *bus, const char *prefix)
 {
-    struct rbi_path_info info;
+    struct rbi_path_info info = {0};
     struct rbi_watches *watches = &bus->watches;
     const int r = check_path(bus, prefix, 0, RBI_PATH_INSTANCE_ELEMENTS, &info);
     if (r != 0) {
@@ -400,7 +400,7 @@ static void fill_instance(struct ringbus *bus,
 static int
 do_instances(struct ringbus *bus, const char *path, struct ringbus_instance *out, size_t max)
 {
-    struct rbi_path_info info;
+    struct rbi_path_info info = {0};
     struct rbi_directory_cluster head;
     int r = check_path(bus, path, RBI_PATH_CLUSTER_ELEMENTS, RBI_PATH_CLUSTER_ELEMENTS, &info);
     if (r != 0) {

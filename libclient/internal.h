@@ -104,6 +104,7 @@ struct rbi_end {
     enum rbi_reason pending_ack;
     bool wanted;      /* we are its requester */
     bool told_peer;   /* DISCONNECT sent */
+    bool broken;      /* its read position is impossible: closed by the next tick */
     bool reported_up; /* the application has had its READY event */
     struct rbi_segment own_side;
     struct rbi_segment peer_side;
@@ -353,6 +354,16 @@ void rbi_open_error_set(const char *text);
 /* ---- guard.c: wrong process, wrong thread ---------------------------------------------- */
 
 /** First thing in every public call: 0, or the error to return. One load in release builds. */
+/** The handle of a call that promises its user not to change it, for our own bookkeeping. */
+static inline struct ringbus *rbi_mutable(const struct ringbus *bus)
+{
+    union {
+        const struct ringbus *lent;
+        struct ringbus *own;
+    } handle = {.lent = bus};
+    return handle.own;
+}
+
 static inline int rbi_enter(const struct ringbus *bus);
 static inline void rbi_leave(const struct ringbus *bus);
 #ifdef RBI_DEBUG
@@ -369,7 +380,7 @@ static inline int rbi_enter(const struct ringbus *bus)
         return RINGBUS_E_WRONG_PROCESS;
     }
 #ifdef RBI_DEBUG
-    return rbi_debug_enter((struct ringbus *)(uintptr_t)bus);
+    return rbi_debug_enter(rbi_mutable(bus));
 #else
     return 0;
 #endif
@@ -378,7 +389,7 @@ static inline int rbi_enter(const struct ringbus *bus)
 static inline void rbi_leave(const struct ringbus *bus)
 {
 #ifdef RBI_DEBUG
-    rbi_debug_leave((struct ringbus *)(uintptr_t)bus);
+    rbi_debug_leave(rbi_mutable(bus));
 #else
     (void)bus;
 #endif

@@ -19,7 +19,7 @@ static int keep_reference(struct ringbus *bus, struct rbi_view *view, struct rin
     if (pool != NULL) {
         pool->refs++; /* the mapping stays, even when the sender and its link are gone */
     }
-    kept->opaque[0] = (uint64_t)(uintptr_t)pool;
+    memcpy(&kept->opaque[0], &pool, sizeof pool);
     kept->opaque[1] = view->slot + 1;
     kept->opaque[2] = view->end->link_life;
     (void)bus;
@@ -88,7 +88,9 @@ int ringbus_release(struct ringbus *bus, struct ringbus_kept *kept)
         if (end != NULL && end->link_life == kept->opaque[2]) {
             rbi_returns_put(&end->returns, (uint32_t)(kept->opaque[1] - 1));
         }
-        rbi_peer_pool_unref((struct rbi_peer_pool *)(uintptr_t)kept->opaque[0]);
+        struct rbi_peer_pool *pool = NULL;
+        memcpy(&pool, &kept->opaque[0], sizeof pool);
+        rbi_peer_pool_unref(pool);
     }
     free(kept);
     rbi_leave(bus);

@@ -39,7 +39,7 @@ int ringbus_loan(struct ringbus *bus, size_t size, struct ringbus_loan *out)
     } else {
         r = rbi_send_chunk(bus, NULL, size, &chunk);
     }
-    if (r == 0) {
+    if (r == 0 && out != NULL) {
         memset(out, 0, sizeof *out);
         out->data = chunk.data;
         out->size = size;
@@ -58,7 +58,7 @@ int ringbus_loan_return(struct ringbus *bus, struct ringbus_loan *loan)
     }
     uint32_t chunk = RBI_CHUNK_NONE;
     r = rbi_loan_check(bus, loan, 0, &chunk);
-    if (r == 0) {
+    if (r == 0 && loan != NULL) {
         rbi_pool_unref(&bus->pool, chunk);
         bus->returned++;
         memset(loan, 0, sizeof *loan);

@@ -32,7 +32,7 @@ static uint32_t or_default(uint32_t value, uint32_t otherwise)
 /* Largest inline payload that a lane takes with every extension that we may add. */
 static uint64_t inline_ceiling(uint64_t lane_bytes)
 {
-    return rbi_lane_body_max(lane_bytes) - RBI_RECORD_TAG - 8U * (RINGBUS_PARTS_MAX + 1U);
+    return rbi_lane_body_max(lane_bytes) - RBI_RECORD_TAG - UINT64_C(8) * (RINGBUS_PARTS_MAX + 1U);
 }
 
 static int check_lane(struct ringbus *bus, const struct ringbus_options *options)
@@ -153,9 +153,10 @@ static int set_path(struct ringbus *bus, const char *path)
 static int set_socket(struct ringbus *bus, const char *given)
 {
     char standard[4096];
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): the environment is read only */
     const char *path = given != NULL ? given : getenv("RINGBUS_SOCKET");
     if (path == NULL || path[0] == '\0') {
-        const char *runtime = getenv("XDG_RUNTIME_DIR");
+        const char *runtime = getenv("XDG_RUNTIME_DIR"); /* NOLINT(concurrency-mt-unsafe) */
         path = "/run/ringbus/bus.sock";
         if (access(path, F_OK) != 0 && runtime != NULL && runtime[0] != '\0') {
             (void)snprintf(standard, sizeof standard, "%s/ringbus/bus.sock", runtime);

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define TICK_POLLS_MAX 1024U
-#define TICK_GOAL_NS   (500U * 1000U)
+#define TICK_GOAL_NS   (UINT64_C(500) * 1000)
 /* Longest time without a tick while polls are slow. */
 #define LATE_NS ((int64_t)(5 * RBI_NS_PER_MS))
 /* Silence after which a busy poller asks the kernel whether a socket has news. */
@@ -50,6 +50,7 @@ int rbi_view_fill(struct ringbus *bus,
     view->referenced = (record->flags & RBI_RECORD_REF) != 0;
     if (view->referenced) {
         /* Untrusted: the payload must lie within the pool that we mapped, as aligned as a chunk. */
+        /* NOLINTNEXTLINE(clang-analyzer-core.*): RBI_RECORD_REF is set with ref only */
         if (record->ref.size > pool_bytes || record->ref.offset > pool_bytes - record->ref.size ||
             record->ref.offset % RBI_LINE != 0) {
             return -EPROTO;
@@ -253,6 +254,10 @@ static void tick_ends(struct ringbus *bus)
     for (unsigned i = 0; i < bus->end_count; i++) {
         struct rbi_end *end = bus->ends[i];
         if (end->phase != RBI_END_LINKED || end->loop) {
+            continue;
+        }
+        if (end->broken) {
+            rbi_end_bad_peer(bus, end, "impossible read position");
             continue;
         }
         if (end->heard) {

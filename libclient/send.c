@@ -395,7 +395,7 @@ static int send_any(struct ringbus *bus, const struct ringbus_addr *to, struct r
     }
     struct rbi_end *end = NULL;
     int r = rbi_send_resolve(bus, to, (out->flags & RINGBUS_KEY) != 0, out->key, &end);
-    if (RBI_LIKELY(r == 0)) {
+    if (RBI_LIKELY(r == 0 && end != NULL)) {
         r = rbi_send_one(bus, end, out);
     }
     return r == 0 ? 1 : r;

@@ -44,7 +44,7 @@ int ringbus_stats(const struct ringbus *bus, struct ringbus_stats *out)
         return RINGBUS_E_ARGUMENT;
     }
     /* What the receivers have given back is not out any more, whether a send noticed or not. */
-    rbi_send_collect((struct ringbus *)(uintptr_t)bus);
+    rbi_send_collect(rbi_mutable(bus));
     struct ringbus_stats all = {.links = usable_links(bus), .pool_used = rbi_pool_used(&bus->pool)};
 #define RBI_STATS_COPY(name, text) all.name = bus->counters[RBI_COUNTER_##name];
     RINGBUS_STATS(RBI_STATS_COPY)

@@ -147,6 +147,7 @@ static void handle_event(struct ringbus *bus, uint64_t tag)
         bus->timer_armed_ns = RBI_NEVER;
         break;
     default: {
+        /* NOLINTNEXTLINE(performance-no-int-to-ptr): epoll hands back what it was given */
         struct rbi_end *end = (struct rbi_end *)(uintptr_t)tag;
         if (end->phase == RBI_END_CLOSED) {
             rbi_wait_remove(bus, end->bell); /* kept for an open claim alone */
@@ -247,12 +248,16 @@ static bool has_room(struct ringbus *bus, struct rbi_end *end)
         return true; /* the next send finds out what is wrong */
     }
     (void)bus;
-    /* Seen is seen: room that is there now is there for the next send, whatever the peer says then. */
+    /*
+     * Seen is seen: room that is there now is there for the next send, whatever the peer says
+     * then.
+     */
     end->tx.read_seen = read_pos;
     const uint64_t capacity = end->tx.mask + 1;
     const uint64_t room = capacity - (end->tx.pos - read_pos);
     /* The largest record needs the whole lane, and not a line more. */
-    return room >= rbi_min_u64(end->want_bytes + RBI_LANE_CONTROL_ROOM + 2 * RBI_LINE, capacity);
+    return room >=
+           rbi_min_u64(end->want_bytes + RBI_LANE_CONTROL_ROOM + UINT64_C(2) * RBI_LINE, capacity);
 }
 
 /* Ends that a send found full and that have room again leave the list. */
@@ -301,7 +306,8 @@ static void want_space(struct ringbus *bus)
         /* Half a lane at once, if it can be had: a wake-up for each record would cost more. */
         const uint64_t capacity = end->tx.mask + 1;
         const uint64_t need = rbi_max_u64(
-            rbi_align_up(end->want_bytes + RBI_LANE_CONTROL_ROOM + 2 * RBI_LINE, RBI_LINE),
+            rbi_align_up(end->want_bytes + RBI_LANE_CONTROL_ROOM + UINT64_C(2) * RBI_LINE,
+                         RBI_LINE),
             capacity / 2);
         /* All free at the latest when everything written has been read. */
         const uint64_t pos = need >= capacity ? end->tx.pos : end->tx.pos + need - capacity;
