@@ -40,7 +40,7 @@ static size_t size_of(uint64_t number)
     return number % 10 == 9 ? 12000 : 20 + number % 50; /* every tenth by reference */
 }
 
-/* ---- a receiver dies -------------------------------------------------------------------------- */
+/* ---- a receiver dies ------------------------------------------------------------------------- */
 
 /* Becomes READY, then reads nothing more. */
 static void never_read(const struct cluster *at, void *context)
@@ -112,7 +112,7 @@ static void test_killed_receiver_gives_back_what_it_had_not_read(void **state)
     node.on_event = NULL;
 }
 
-/* ---- a sender dies ------------------------------------------------------------------------------- */
+/* ---- a sender dies --------------------------------------------------------------------------- */
 
 static void send_and_die(const struct cluster *at, void *context)
 {
@@ -191,7 +191,7 @@ static void test_killed_sender_is_read_to_its_end(void **state)
     assert_int_equal(bus_fd_count(), fds);
 }
 
-/* ---- claims, loans ---------------------------------------------------------------------------------- */
+/* ---- claims, loans --------------------------------------------------------------------------- */
 
 static void test_claims_across_death(void **state)
 {
@@ -257,7 +257,7 @@ static void test_claim_on_an_old_life(void **state)
     node_close(&node);
 }
 
-/* ---- lives --------------------------------------------------------------------------------------------- */
+/* ---- lives ----------------------------------------------------------------------------------- */
 
 static struct {
     struct ringbus_addr up;   /* of the last READY */
@@ -320,7 +320,7 @@ static void test_restart_under_the_same_address(void **state)
     node.on_event = NULL;
 }
 
-/* ---- leaving in order ---------------------------------------------------------------------------------------- */
+/* ---- leaving in order ------------------------------------------------------------------------ */
 
 static void test_close_with_drain(void **state)
 {

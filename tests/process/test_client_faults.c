@@ -33,7 +33,7 @@
 #define WITH_ALLOCATIONS 1
 #endif
 
-/* ---- what fails ------------------------------------------------------------------------------- */
+/* ---- what fails ------------------------------------------------------------------------------ */
 
 #define FUNCTIONS(X)                                                                               \
     X(memfd_create, EMFILE)                                                                        \
@@ -240,7 +240,7 @@ EXPORT int posix_memalign(void **out, size_t alignment, size_t size)
 }
 #endif
 
-/* ---- the life ------------------------------------------------------------------------------------ */
+/* ---- the life -------------------------------------------------------------------------------- */
 
 #define PEER   "/game/eu/pc/w1/core/peer"
 #define PEER_1 PEER "/1"

@@ -184,7 +184,7 @@ static void test_death_is_noticed_though_a_child_lives(void **state)
     node_close(&a);
 }
 
-/* ---- exec --------------------------------------------------------------------------------------- */
+/* ---- exec ------------------------------------------------------------------------------------ */
 
 static void test_exec_inherits_nothing(void **state)
 {
@@ -202,7 +202,7 @@ static void test_exec_inherits_nothing(void **state)
     close_pair();
 }
 
-/* ---- threads ------------------------------------------------------------------------------------------ */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 #ifdef RBI_DEBUG
 #ifdef RBI_DEBUG

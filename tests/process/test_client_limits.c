@@ -15,7 +15,7 @@
 
 static struct cluster cluster;
 
-/* ---- options ----------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static int open_with(struct ringbus_options *options)
 {
@@ -190,7 +190,7 @@ static void test_nobody_listens(void **state)
     (void)unlink(path);
 }
 
-/* ---- memory -------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Scenario 69: refused at open, with what is needed and what there is. */
 static void test_pool_larger_than_memory(void **state)
@@ -262,7 +262,7 @@ static void test_no_locked_memory(void **state)
     assert_int_equal(child_wait(child_start(without_locked_memory, &cluster, NULL), 20000), 0);
 }
 
-/* ---- descriptors ------------------------------------------------------------------------------------ */
+/* ---- descriptors ----------------------------------------------------------------------------- */
 
 static void set_descriptors(unsigned more)
 {

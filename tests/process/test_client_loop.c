@@ -44,7 +44,7 @@ static bool turn(struct node *node, int fd, int timeout_ms)
     return n == 1;
 }
 
-/* ---- round trips ------------------------------------------------------------------------------- */
+/* ---- round trips ----------------------------------------------------------------------------- */
 
 static void echo(struct node *node, const struct ringbus_message *message)
 {
@@ -110,7 +110,7 @@ static void test_round_trips_with_a_waiting_peer(void **state)
     round_trips(echo_by_wait);
 }
 
-/* ---- what is done between two turns ---------------------------------------------------------------- */
+/* ---- what is done between two turns ---------------------------------------------------------- */
 
 static void open_pair(int *fd)
 {
@@ -236,7 +236,7 @@ static void test_daemon_lost_wakes_the_loop(void **state)
     close_pair();
 }
 
-/* ---- ringbus_wake() ------------------------------------------------------------------------------------ */
+/* ---- ringbus_wake() -------------------------------------------------------------------------- */
 
 static atomic_uint turns;
 static atomic_int stop;

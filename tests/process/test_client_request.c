@@ -177,7 +177,7 @@ static void test_arguments(void **state)
     assert_int_equal(client.replies[RINGBUS_UNKNOWN] + client.replies[RINGBUS_NOT_SENT], 0);
 }
 
-/* ---- close, and requests in callbacks ----------------------------------------------------------- */
+/* ---- close, and requests in callbacks -------------------------------------------------------- */
 
 static unsigned ended;
 
@@ -208,7 +208,7 @@ static void test_close_ends_requests(void **state)
     assert_int_equal(ended, 100);
 }
 
-/* ---- the server dies -------------------------------------------------------------------------------- */
+/* ---- the server dies ------------------------------------------------------------------------- */
 
 enum { WORD_READY, WORD_GO, WORD_SEEN };
 
@@ -277,7 +277,7 @@ static void test_server_killed_after_reading(void **state)
     node_close(&client);
 }
 
-/* ---- many, with nonces ------------------------------------------------------------------------------- */
+/* ---- many, with nonces ----------------------------------------------------------------------- */
 
 #define MANY         (100000U / TEST_SCALE)
 #define UNDER_WAY    1024U

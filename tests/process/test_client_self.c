@@ -23,7 +23,7 @@ static struct ringbus_addr self_of(const struct node *node)
     return addr;
 }
 
-/* ---- to oneself ------------------------------------------------------------------------------- */
+/* ---- to oneself ------------------------------------------------------------------------------ */
 
 static uint64_t next;
 static struct ringbus_kept *kept;
@@ -100,7 +100,7 @@ static void test_lane_to_oneself_full(void **state)
     node_close(&one);
 }
 
-/* ---- the own cluster ------------------------------------------------------------------------------ */
+/* ---- the own cluster ------------------------------------------------------------------------- */
 
 static void test_own_cluster(void **state)
 {
@@ -160,7 +160,7 @@ static void test_both_target_each_other(void **state)
     }
 }
 
-/* ---- inside callbacks --------------------------------------------------------------------------------- */
+/* ---- inside callbacks ------------------------------------------------------------------------ */
 
 static unsigned depth_wrong;
 
@@ -281,7 +281,7 @@ static void test_untarget_inside_a_message(void **state)
     node_close(&two);
 }
 
-/* ---- keeping and releasing ---------------------------------------------------------------------------------- */
+/* ---- keeping and releasing ------------------------------------------------------------------- */
 
 static struct ringbus_kept *held[64];
 static unsigned held_count;
