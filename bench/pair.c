@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -36,6 +37,7 @@ struct bench_pair_page {
     double side_ns[2];
     double cpu_ns[2];
     double limit_ns;
+    uint64_t switches[2];                         /* against the side's will, in this block */
     uint32_t histogram[2][BENCH_HISTOGRAM_WORDS]; /* near, far */
 };
 
@@ -165,8 +167,15 @@ static void run_part(struct side *side, unsigned which)
     restore_pattern(end, part->size);
 }
 
+static uint64_t forced_switches(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) == 0 ? (uint64_t)usage.ru_nivcsw : 0;
+}
+
 static void run_block(struct side *side)
 {
+    const uint64_t before = forced_switches();
     side->page->errors[side->number] = 0;
     if (side->pair->cpu[0] != side->pair->cpu[1]) {
         const double ns = limit(side);
@@ -176,6 +185,7 @@ static void run_block(struct side *side)
     }
     run_part(side, 0);
     run_part(side, 1);
+    side->page->switches[side->number] = forced_switches() - before;
 }
 
 static void say_done(struct side *side)
@@ -399,7 +409,8 @@ int bench_pair_block(struct bench_pair *pair,
                                           .ns = {part_ns(page, 0), part_ns(page, 1)},
                                           .side_ns = {page->side_ns[0], page->side_ns[1]},
                                           .cpu_ns = {page->cpu_ns[0], page->cpu_ns[1]},
-                                          .errors = page->errors[0] + page->errors[1]};
+                                          .errors = page->errors[0] + page->errors[1],
+                                          .disturbed = page->switches[0] + page->switches[1] > 0};
     *out = outcome;
     return outcome.errors == 0 ? 0 : fail(pair, "lost, reordered or wrong messages");
 }

@@ -36,6 +36,7 @@ struct bench_outcome {
     double side_ns[2]; /**< last part, APART: a message at each side */
     double cpu_ns[2];  /**< last part: CPU time a message at each side */
     uint64_t errors;
+    bool disturbed; /**< the scheduler took a polling side off its core */
 };
 
 struct bench_pair_page;

@@ -30,9 +30,10 @@ void bench_report_json(FILE *out, const struct bench_run *run, const struct benc
     (void)fprintf(out,
                   "{\"workload\":\"%s\",\"contender\":\"%s\",\"param\":\"%s\",\"mode\":\"%s\","
                   "\"regime\":\"%s\",\"unit\":\"%s\",\"median\":%.6g,\"p10\":%.6g,\"p90\":%.6g,"
-                  "\"blocks\":%u,\"messages\":%llu",
+                  "\"blocks\":%u,\"disturbed\":%u,\"messages\":%llu",
                   f->workload, f->contender, f->param, f->mode, f->regime, f->unit, f->value,
-                  f->value_p10, f->value_p90, f->blocks, (unsigned long long)f->messages);
+                  f->value_p10, f->value_p90, f->blocks, f->disturbed,
+                  (unsigned long long)f->messages);
     if (f->limit_ns > 0) {
         (void)fprintf(out, ",\"two_lines_ns\":%.1f", f->limit_ns);
     }

@@ -55,6 +55,7 @@ struct bench_figure {
     uint64_t size;     /**< x of the plots: bytes, links, receivers */
     uint64_t messages;
     unsigned blocks;
+    unsigned disturbed; /**< blocks left out */
 };
 
 struct bench_run {

@@ -48,13 +48,13 @@ if [ -n "$missing" ]; then
     # shellcheck disable=SC2086 # a list of words is meant
     DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null
     cmake "$build" >/dev/null
-    cmake --build "$build" --target bench >/dev/null
 fi
 
 # Peers are left out of a quick run unless they are asked for.
 [ -n "$quick" ] && [ -z "$peers" ] && set -- "$@" --peers none
 # Only a whole run may say what the results are.
 [ -n "$partial" ] || set -- "$@" --results "$here"
+cmake --build "$build" --target bench bench_busy ringbusd >/dev/null
 commit=$(git -C "$here" rev-parse --short HEAD 2>/dev/null || echo unknown)
 status=0
 "$build/bench/bench" --ringbusd "$build/daemon/ringbusd" --config "$here/../configs/bench.yaml" \
