@@ -10,7 +10,7 @@
 /* A small message, built in place: what the next frame will be. */
 struct caption {
     uint32_t number;
-    char text[28];
+    char text[48];
 };
 
 static inline uint32_t frame_sum(const unsigned char *bytes, size_t size)

@@ -588,6 +588,8 @@ RINGBUS_API int ringbus_request(struct ringbus *bus,
 
 /**
  * Answers a request, inside its callback or later with a copy of its reply_to.
+ *
+ * A second answer to one request is not noticed here; the requester drops and counts it.
  * @retval 1; RINGBUS_E_NOT_REQUEST; RINGBUS_E_PEER_GONE; RINGBUS_E_FULL; RINGBUS_E_NO_CHUNK;
  *            RINGBUS_E_TOO_BIG
  */
@@ -618,7 +620,7 @@ struct ringbus_kept {
  */
 RINGBUS_API int
 ringbus_keep(struct ringbus *bus, const struct ringbus_message *message, struct ringbus_kept **out);
-/** Ends it; @p kept is freed. NULL is accepted. */
+/** Ends it; @p kept is freed. NULL is accepted. Must come before ringbus_close(). */
 RINGBUS_API int ringbus_release(struct ringbus *bus, struct ringbus_kept *kept);
 
 /* ---- figures --------------------------------------------------------------------------- */
