@@ -90,7 +90,7 @@ enum ringbus_error_kind {
     X(WRONG_PROCESS, -33, USAGE, "the handle was opened before fork() by the parent")              \
     X(WRONG_THREAD, -34, USAGE, "another thread is inside this handle now")                        \
     X(NOT_TARGET, -35, USAGE, "call ringbus_target() for this cluster first")                      \
-    X(NOT_REQUEST, -36, USAGE, "the message is not a request, or was answered already")            \
+    X(NOT_REQUEST, -36, USAGE, "the message is not a request")                                     \
     X(HANDLER_FAILED, -37, GONE, "the receiver's handler reported a failure")                      \
     X(NO_MEMORY, -40, SYSTEM, "not enough memory")                                                 \
     X(NO_FDS, -41, SYSTEM, "out of file descriptors")                                              \
