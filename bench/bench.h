@@ -122,6 +122,8 @@ void bench_compare(struct bench_end *end, const unsigned char *data, size_t size
 uint64_t bench_now_ns(void);
 uint64_t bench_cpu_ns(void);
 void bench_pin(int cpu);
+/** For daemons: in a real-time run (chrt) a pair that polls must not keep them from running. */
+void bench_step_ahead(void);
 /** Sorts; the value that the fraction @p q lies below. */
 double bench_quantile(double *values, unsigned count, double q);
 

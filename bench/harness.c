@@ -21,6 +21,16 @@ uint64_t bench_now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+void bench_step_ahead(void)
+{
+    struct sched_param param;
+    const int policy = sched_getscheduler(0);
+    if ((policy == SCHED_FIFO || policy == SCHED_RR) && sched_getparam(0, &param) == 0) {
+        param.sched_priority++;
+        (void)sched_setscheduler(0, policy, &param);
+    }
+}
+
 void bench_pin(int cpu)
 {
     cpu_set_t set;
@@ -64,9 +74,8 @@ int bench_daemon_start_with(struct bench_daemon *daemon, const char *program, co
     (void)snprintf(daemon->socket, sizeof daemon->socket, "%s/bus.sock", daemon->directory);
     daemon->pid = fork();
     if (daemon->pid == 0) {
-        const struct sched_param normal = {0};
         (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-        (void)sched_setscheduler(0, SCHED_OTHER, &normal);
+        bench_step_ahead();
         if (config != NULL) {
             (void)execl(program, program, "--socket", daemon->socket, "--config", config,
                         (char *)NULL);

@@ -44,6 +44,8 @@ double bench_limit(struct bench_shared *shared, int side, unsigned rounds);
 
 uint64_t bench_now_ns(void);
 void bench_pin(int cpu);
+/** For daemons: in a real-time run (chrt) a pair that polls must not keep them from running. */
+void bench_step_ahead(void);
 double bench_median(double *values, unsigned count);
 
 /** Opens, targets @p peer (may be NULL) and polls until READY. NULL with a line on stderr. */

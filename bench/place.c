@@ -6,7 +6,6 @@
 #include "bench/bench.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,14 +48,13 @@ int bench_place_helper(struct bench_place *place, const char *const *argv)
         return -1;
     }
     if (pid == 0) {
-        const struct sched_param normal = {0};
         const int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
         char *copy[16] = {NULL};
         for (unsigned i = 0; i < 15 && argv[i] != NULL; i++) {
             copy[i] = strdup(argv[i]);
         }
         (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-        (void)sched_setscheduler(0, SCHED_OTHER, &normal);
+        bench_step_ahead();
         (void)dup2(fd, 1);
         (void)dup2(fd, 2);
         (void)execvp(copy[0], copy);
