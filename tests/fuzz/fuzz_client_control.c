@@ -146,7 +146,7 @@ static void start(void)
           "daemon");
 }
 
-/* ---- the client ------------------------------------------------------------------------------- */
+/* ---- the client ------------------------------------------------------------------------------ */
 
 static void on_message(struct ringbus *bus, const struct ringbus_message *message, void *user)
 {
