@@ -5,6 +5,7 @@
 #include "daemon/log.h"
 #include "shm/handoff.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,11 +14,16 @@
 
 void rbi_farewell_close(int fd)
 {
-    char byte = 0;
+    unsigned char packet[RBI_WIRE_FRAME_MAX];
     /* From here on the client cannot add to what is thrown away. */
     (void)shutdown(fd, SHUT_RDWR);
     for (unsigned i = 0; i < DISCARD_MAX; i++) {
-        if (recv(fd, &byte, sizeof(byte), MSG_DONTWAIT) <= 0) {
+        /* Descriptors that wait in the socket are taken out and dropped one by one: left to
+         * close() they could linger, and hold the daemon for as long as their sender likes. */
+        struct rbi_fdlist fds = RBI_FDLIST_NULL;
+        const ssize_t size = rbi_handoff_recv(fd, packet, sizeof(packet), &fds);
+        rbi_fdlist_deinit(&fds);
+        if (size <= 0 && size != -EMSGSIZE) {
             break;
         }
     }

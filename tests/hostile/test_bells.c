@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <ringbus/ringbus.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -239,6 +240,30 @@ static void test_lingering_to_daemon(void **state)
     (void)close(kept);
 }
 
+/** Queued behind a packet that ends the connection: thrown away unread, and at once. */
+static void test_lingering_behind_a_violation(void **state)
+{
+    static const unsigned char garbage[64] = "this is no frame";
+    struct raw raw;
+    int kept = -1;
+    (void)state;
+    assert_int_equal(raw_connect(&raw, stage.cluster.socket), 0);
+    assert_int_equal(raw_hello(&raw), 0);
+    /* Stopped, so that all of it lies in the socket when it looks. */
+    assert_int_equal(kill(stage.cluster.pid, SIGSTOP), 0);
+    assert_int_equal(rbi_handoff_send(raw.fd, garbage, sizeof(garbage), NULL, 0), 0);
+    const bool sent = send_lingering(raw.fd, garbage, sizeof(garbage), &kept);
+    raw_close(&raw);
+    const uint64_t start_ms = test_now_ms();
+    assert_int_equal(kill(stage.cluster.pid, SIGCONT), 0);
+    if (!sent) {
+        skip();
+    }
+    assert_int_equal(peer_link(&peer, stage.scene->cluster, (int32_t)stage.scene->instance), 0);
+    assert_true(test_now_ms() - start_ms < 2000);
+    (void)close(kept);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +273,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bell_with_descriptors, attack_setup, attack_teardown),
         cmocka_unit_test_setup_teardown(test_lingering_over_bell, attack_setup, attack_teardown),
         cmocka_unit_test_setup_teardown(test_lingering_to_daemon, attack_setup, attack_teardown),
+        cmocka_unit_test_setup_teardown(test_lingering_behind_a_violation, attack_setup,
+                                        attack_teardown),
     };
     return cmocka_run_group_tests_name("bells", tests, NULL, NULL);
 }
