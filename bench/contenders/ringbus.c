@@ -176,7 +176,7 @@ static int open_as(struct bench_end *end, enum flavour flavour, ringbus_message_
 {
     static const struct ringbus_pool_class roomy[] = {{64U << 10, 8}, {1U << 20, 4}};
     char cluster[64];
-    char path[72];
+    char path[80];
     struct bus_end *b = calloc(1, sizeof *b);
     struct ringbus_options options = RINGBUS_OPTIONS_INIT;
     end->state = b;
