@@ -243,8 +243,7 @@ static void wait_case(const char *name,
 static void test_wait_for_room(void **state)
 {
     (void)state;
-    const struct flood what = {
-        .sends = 5000U / TEST_SCALE, .size = 200, .refusal = RINGBUS_E_FULL};
+    const struct flood what = {.sends = 5000U / TEST_SCALE, .size = 200, .refusal = RINGBUS_E_FULL};
     wait_case("room, both sleep", &what, RINGBUS_MODE_SLEEP, RINGBUS_MODE_SLEEP);
     wait_case("room, receiver busy", &what, RINGBUS_MODE_BUSY, RINGBUS_MODE_SLEEP);
     wait_case("room, sender busy", &what, RINGBUS_MODE_SLEEP, RINGBUS_MODE_BUSY);
