@@ -33,7 +33,7 @@ int ringbus_loan(struct ringbus *bus, size_t size, struct ringbus_loan *out)
     if (r != 0) {
         return r;
     }
-    struct rbi_chunk chunk;
+    struct rbi_chunk chunk = {.idx = RBI_CHUNK_NONE};
     if (out == NULL) {
         r = rbi_fail(bus, RINGBUS_E_ARGUMENT, "no place for the loan");
     } else {
