@@ -215,6 +215,9 @@ static void obey(struct squad *squad)
             poll_members(squad, squad->first == 0 ? 1 : 0);
         } else {
             poll_members(squad, squad->count);
+            if (squad->crowd->process_count > 1) {
+                (void)sched_yield(); /* all on one core; a real-time one never gives way */
+            }
         }
     }
 }
@@ -296,6 +299,22 @@ void bench_crowd_order(struct bench_crowd *crowd, enum bench_crowd_order order)
     }
 }
 
+/* Closing thousands of endpoints takes a while, but not for ever. */
+static int reap(pid_t pid)
+{
+    int status = 0;
+    for (int i = 0; i < 15000; i++) {
+        if (waitpid(pid, &status, WNOHANG) == pid) {
+            return status == 0 ? 0 : -1;
+        }
+        (void)usleep(1000);
+    }
+    (void)fprintf(stderr, "bench: a crowd does not end\n");
+    (void)kill(pid, SIGKILL);
+    (void)waitpid(pid, &status, 0);
+    return -1;
+}
+
 int bench_crowd_stop(struct bench_crowd *crowd)
 {
     int r = 0;
@@ -305,12 +324,7 @@ int bench_crowd_stop(struct bench_crowd *crowd)
     atomic_store(&crowd->page->order, BENCH_CROWD_STOP);
     (void)syscall(SYS_futex, &crowd->page->order, FUTEX_WAKE, 64, NULL, NULL, 0);
     for (unsigned i = 0; i < crowd->process_count; i++) {
-        int status = 0;
-        if (crowd->pids[i] > 0 && waitpid(crowd->pids[i], &status, 0) == crowd->pids[i]) {
-            r = status != 0 ? -1 : r;
-        } else {
-            r = -1;
-        }
+        r = crowd->pids[i] <= 0 || reap(crowd->pids[i]) != 0 ? -1 : r;
     }
     const uint64_t errors = atomic_load(&crowd->page->errors);
     if (errors != 0) {

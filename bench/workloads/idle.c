@@ -378,8 +378,10 @@ static int services(struct bench_run *run, const struct bench_workload *workload
     const double base = bench_quantile(few, n, 0.5);
     if (r == 0) {
         say_ratio(run, "ringbus", 1, base, few, n);
+        bench_crowd_order(&one, BENCH_CROWD_REST); /* the others need the core */
         r = bench_crowd_start(run, &rest);
         r = r == 0 ? send_block(&one, bus, &to, many, n) : r;
+        bench_crowd_order(&one, BENCH_CROWD_REST);
         r = bench_crowd_stop(&rest) != 0 ? -1 : r;
     }
     (void)ringbus_close(bus, 0);
