@@ -71,18 +71,9 @@ struct ringbus *bench_endpoint_open(const struct ringbus_options *options, const
     return bus;
 }
 
-int bench_endpoint_link(struct ringbus *bus,
-                        const char *cluster,
-                        unsigned links,
-                        struct ringbus_addr *addr)
+static int await_links(struct ringbus *bus, unsigned links)
 {
-    char path[RINGBUS_PATH_MAX + 1];
     struct ringbus_stats stats = {.struct_size = sizeof stats};
-    (void)snprintf(path, sizeof path, PREFIX "%s", cluster);
-    if (ringbus_target(bus, path, NULL, addr) != 0) {
-        (void)fprintf(stderr, "bench: target %s: %s\n", path, ringbus_errmsg(bus));
-        return -1;
-    }
     const uint64_t end_ns = bench_now_ns() + OPEN_NS;
     do {
         (void)ringbus_wait(bus, 1);
@@ -95,6 +86,35 @@ int bench_endpoint_link(struct ringbus *bus,
         return -1;
     }
     return 0;
+}
+
+int bench_endpoint_link(struct ringbus *bus,
+                        const char *cluster,
+                        unsigned links,
+                        struct ringbus_addr *addr)
+{
+    char path[RINGBUS_PATH_MAX + 1];
+    (void)snprintf(path, sizeof path, PREFIX "%s", cluster);
+    if (ringbus_target(bus, path, NULL, addr) != 0) {
+        (void)fprintf(stderr, "bench: target %s: %s\n", path, ringbus_errmsg(bus));
+        return -1;
+    }
+    return await_links(bus, links);
+}
+
+int bench_endpoint_link_each(struct ringbus *bus, const char *cluster, unsigned links)
+{
+    char path[RINGBUS_PATH_MAX + 1];
+    int r = 0;
+    for (unsigned i = 1; r == 0 && i <= links; i++) {
+        (void)snprintf(path, sizeof path, PREFIX "%s/%u", cluster, i);
+        if (ringbus_target(bus, path, NULL, NULL) != 0) {
+            (void)fprintf(stderr, "bench: target %s: %s\n", path, ringbus_errmsg(bus));
+            return -1;
+        }
+        r = i % 50 == 0 || i == links ? await_links(bus, i) : 0;
+    }
+    return r;
 }
 
 /* ---- members -------------------------------------------------------------------------------------- */
@@ -209,10 +229,11 @@ static void obey(struct squad *squad)
         if (order == BENCH_CROWD_STOP) {
             return;
         }
-        if (order == BENCH_CROWD_REST || order == BENCH_CROWD_SEND) {
+        const bool idle = order == BENCH_CROWD_ECHO && squad->first != 0;
+        if (order == BENCH_CROWD_REST || order == BENCH_CROWD_SEND || idle) {
             (void)syscall(SYS_futex, &page->order, FUTEX_WAIT, order, NULL, NULL, 0);
         } else if (order == BENCH_CROWD_ECHO) {
-            poll_members(squad, squad->first == 0 ? 1 : 0);
+            poll_members(squad, 1);
         } else {
             poll_members(squad, squad->count);
             if (squad->crowd->process_count > 1) {

@@ -62,6 +62,9 @@ int bench_endpoint_link(struct ringbus *bus,
                         unsigned links,
                         struct ringbus_addr *addr);
 
+/** Targets the instances 1 to @p links of a cluster one by one, a few at a time. 0; -1. */
+int bench_endpoint_link_each(struct ringbus *bus, const char *cluster, unsigned links);
+
 /** Number and check word of a payload, as the members expect them. */
 static inline void bench_crowd_stamp(unsigned char *payload, size_t size, uint64_t number)
 {

@@ -91,8 +91,8 @@ static int poll_with(struct bench_run *run, unsigned links, double seconds)
         bench_pin(0);
     }
     struct ringbus *bus = r == 0 ? bench_endpoint_open(&options, NULL) : NULL;
-    r = bus != NULL ? bench_endpoint_link(bus, crowd.cluster, links, &addr) : -1;
-    addr.instance = 1;
+    r = bus != NULL ? bench_endpoint_link_each(bus, crowd.cluster, links) : -1;
+    (void)ringbus_resolve("/Bench/local/host/w0/g0/Idle/1", &addr);
     const uint64_t end_ns = bench_now_ns() + (uint64_t)(seconds * 1e9);
     for (unsigned b = 0; r == 0 && n < BLOCKS_MAX && (b < 8 || bench_now_ns() < end_ns); b++) {
         bench_crowd_order(&crowd, BENCH_CROWD_REST);
