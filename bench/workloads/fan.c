@@ -9,6 +9,7 @@
 
 #define BLOCKS_MAX  200U
 #define BURST       16U
+#define LANE_BYTES  32768U /* takes a burst that nobody reads yet */
 #define PATIENCE_NS UINT64_C(3000000000)
 
 struct fan {
@@ -41,9 +42,9 @@ static int fan_open(struct bench_run *run, struct fan *fan, const char *cluster,
     fan->crowd.cluster = cluster;
     fan->crowd.count = members;
     fan->crowd.mode = RINGBUS_MODE_BUSY;
-    fan->crowd.lane_bytes = 16384;
+    fan->crowd.lane_bytes = LANE_BYTES;
     fan->crowd.small_pool = true;
-    options.lane_bytes = 16384;
+    options.lane_bytes = LANE_BYTES;
     options.pool[0].chunk_bytes = 1024;
     options.pool[0].count = 256;
     options.on_message = on_message;
