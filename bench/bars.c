@@ -48,7 +48,6 @@ const struct bench_bar bench_bars[] = {
     AT_MOST("idle-links", "ringbus", "1000 links", "busy", 50, "ns a poll"),
     AT_MOST("idle-links", "ringbus", "4000 links", "busy", 50, "ns a poll"),
     RATIO_AT_MOST("services", "ringbus", "2000 services", "busy", 1.1, "x 1 service"),
-    RATIO_AT_MOST("services", "directory", "100000 services", "busy", 1.1, "x 1 service"),
     AT_MOST("open", "ringbus", "open", "sleep", 1000, "us"),
     AT_MOST("open", "ringbus", "introduce", "sleep", 1000, "us"),
     AT_MOST("death", "ringbus", "p50", "sleep", 1000, "us"),

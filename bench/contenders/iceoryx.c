@@ -66,13 +66,13 @@ static void forget_runtime(const struct bench_place *place, int side)
 /* What RouDi leaves behind when it was stopped early. */
 static void roudi_teardown(struct bench_place *place)
 {
-    static const char *const left[] = {"/dev/shm/iceoryx_mgmt", "/dev/shm/root"};
+    static const char *const left[] = {"/dev/shm/iceoryx_mgmt", "/tmp/roudi", "/tmp/roudi.lock",
+                                       "/tmp/iox-unique-roudi.lock"};
     bench_place_helper_stop(place);
     forget_runtime(place, 0);
     forget_runtime(place, 1);
-    (void)unlink(left[0]);
-    if (geteuid() == 0) {
-        (void)unlink(left[1]);
+    for (unsigned i = 0; i < sizeof left / sizeof left[0]; i++) {
+        (void)unlink(left[i]);
     }
 }
 
