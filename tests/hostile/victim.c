@@ -332,7 +332,7 @@ int stage_up(struct stage *stage)
 {
     memset(stage, 0, sizeof(*stage));
     if (cluster_up(&stage->cluster, "daemon: {request_timeout: 500ms}\n"
-                                    "quota: {control: 1000000}\n") != 0) {
+                                    "quota: {control: 1000000, connects: 1000000}\n") != 0) {
         return -1;
     }
     stage->scene = mmap(NULL, sizeof(*stage->scene), PROT_READ | PROT_WRITE,

@@ -104,8 +104,10 @@ static void test_instance_and_byte_quotas(void **state)
     assert_int_equal(raw_up(&a, socket_path(), ECHO_1), 0);
     assert_int_equal(raw_connect(&b, socket_path()), 0);
     assert_int_equal(raw_hello(&b), 0);
-    assert_register_quota(&b, ECHO "/2", "quota.instances");
     const int fds = cluster_fd_count(&loops_cluster);
+    assert_register_quota(&b, ECHO "/2", "quota.instances");
+    /* What came with the refused request is closed after the answer. */
+    assert_int_equal(cluster_fd_wait(&loops_cluster, fds), fds);
     raw_close(&a);
     assert_int_equal(cluster_fd_wait(&loops_cluster, fds - 4), fds - 4);
     assert_int_equal(raw_register(&b, ECHO "/2", RBI_ENDPOINT_READY), 0);
