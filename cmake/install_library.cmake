@@ -11,6 +11,7 @@ install(TARGETS ringbus_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/libclient/include/ringbus
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
+install(FILES ${PROJECT_SOURCE_DIR}/docs/man/ringbus.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
 # Relative to the file itself, so that `cmake --install --prefix` may put it anywhere.
 file(RELATIVE_PATH ringbus_pc_up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" ringbus_pc_up "${ringbus_pc_up}")

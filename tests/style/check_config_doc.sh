@@ -1,17 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# docs/configuration.md and configs/ringbusd.yaml say what bus/config_schema.c says.
+# docs/configuration.md, configs/ringbusd.yaml and its man page say what bus/config_schema.c says.
 # Usage: check_config_doc.sh GENERATOR [ROOT [--write]]
 set -eu
 generator=$1
 cd "${2:-$(dirname "$0")/../..}"
 doc=docs/configuration.md
 yaml=configs/ringbusd.yaml
+man=docs/man/ringbusd.yaml.5
 new=$(mktemp -d)
 trap 'rm -rf "$new"' EXIT
 
 "$generator" table >"$new/table"
 "$generator" yaml >"$new/yaml"
+"$generator" man >"$new/man"
 # The table stands between two marks; everything else in the page is written by hand.
 awk -v table="$new/table" '
     /^<!-- keys: end/ { inside = 0 }
@@ -23,10 +25,12 @@ awk -v table="$new/table" '
 if [ "${3:-}" = --write ]; then
     cp "$new/doc" "$doc"
     cp "$new/yaml" "$yaml"
+    cp "$new/man" "$man"
     exit 0
 fi
 r=0
 diff -u "$doc" "$new/doc" || r=1
 diff -u "$yaml" "$new/yaml" || r=1
+diff -u "$man" "$new/man" || r=1
 [ $r = 0 ] || echo "run: cmake --build BUILD --target config_docs"
 exit $r

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes what is known about the configuration from the one table: "table" for
- * docs/configuration.md, "yaml" for configs/ringbusd.yaml.
+ * docs/configuration.md, "yaml" for configs/ringbusd.yaml, "man" for ringbusd.yaml(5).
  */
 #include "bus/config.h"
 
@@ -66,6 +66,37 @@ static void yaml_key(void *context,
     printf(quoted ? "  %s: \"%s\"\n" : "  %s: %s\n", leaf, default_value);
 }
 
+static void man_key(void *context,
+                    const char *key,
+                    const char *type,
+                    const char *unit,
+                    const char *default_value,
+                    const char *range,
+                    bool needs_restart,
+                    const char *text)
+{
+    (void)context;
+    printf(".TP\n.B %s\n%s\n", key, text);
+    printf(".br\n%s%s%s%s; %s; default %s; a change needs a %s.\n", type, unit[0] ? " (" : "", unit,
+           unit[0] ? ")" : "", range[0] ? range : "any", default_value[0] ? default_value : "empty",
+           needs_restart ? "restart" : "reload");
+}
+
+static void man_page(void)
+{
+    printf(
+        ".\\\" SPDX-License-Identifier: Apache-2.0\n"
+        ".TH RINGBUSD.YAML 5 \"\" \"ringbus\" \"File Formats\"\n"
+        ".SH NAME\nringbusd.yaml \\- configuration of ringbusd\n"
+        ".SH DESCRIPTION\n"
+        "YAML, read strictly: an unknown or repeated key, a wrong type, a number without the\n"
+        "unit that it needs, an alias or a tag is an error with line and column, and nothing is\n"
+        "applied. Durations have a unit (ms, s, m, h), sizes too (B, KiB, MiB, GiB).\n"
+        ".SH KEYS\n");
+    rbi_config_doc(man_key, NULL);
+    printf(".SH SEE ALSO\n.BR ringbusd (8)\n");
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "table") == 0) {
@@ -84,6 +115,10 @@ int main(int argc, char **argv)
         rbi_config_doc(yaml_key, &section);
         return 0;
     }
-    fprintf(stderr, "usage: gen_config_doc table|yaml\n");
+    if (argc == 2 && strcmp(argv[1], "man") == 0) {
+        man_page();
+        return 0;
+    }
+    fprintf(stderr, "usage: gen_config_doc table|yaml|man\n");
     return 2;
 }
