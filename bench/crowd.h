@@ -65,6 +65,11 @@ int bench_endpoint_link(struct ringbus *bus,
 /** Targets the instances 1 to @p links of a cluster one by one, a few at a time. 0; -1. */
 int bench_endpoint_link_each(struct ringbus *bus, const char *cluster, unsigned links);
 
+/** "near" or "far": where the cores lie now. While no member polls. */
+const char *bench_regime(void);
+/** The same when it was @p before and still is, else "all". */
+const char *bench_regime_still(const char *before);
+
 /** Number and check word of a payload, as the members expect them. */
 static inline void bench_crowd_stamp(unsigned char *payload, size_t size, uint64_t number)
 {

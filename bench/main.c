@@ -172,10 +172,13 @@ static int run_all(void)
             continue;
         }
         bench_run_heading(workload);
+        const uint64_t start = bench_now_ns();
+        run.regime = "all";
         if (workload->run(&run, workload) != 0) {
             (void)printf("  %s FAILED\n", workload->name);
             run.failures++;
         }
+        (void)printf("  %.1f s\n", (double)(bench_now_ns() - start) / 1e9);
     }
     (void)printf("\n%u figures, %u bars SHORT, %u failures, %u failures of peers\n",
                  run.figure_count, run.shorts, run.failures, run.peer_failures);

@@ -64,7 +64,7 @@ int bench_pair_block(struct bench_pair *pair,
 /** Of the timed round trips near (0, and where both share a core) or far (1). */
 const uint32_t *bench_pair_histogram(const struct bench_pair *pair, unsigned regime);
 void bench_pair_clear_histogram(struct bench_pair *pair);
-/** Ends both sides; all processes and helpers are gone afterwards. -1 when they did not end well. */
+/** Ends both sides; processes and helpers are gone afterwards. -1: they did not end well. */
 int bench_pair_stop(struct bench_pair *pair);
 
 #endif

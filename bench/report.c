@@ -22,7 +22,7 @@ static FILE *create(const struct bench_run *run, const char *name)
     return out;
 }
 
-/* ---- JSON lines -------------------------------------------------------------------------------- */
+/* ---- JSON lines ------------------------------------------------------------------------------ */
 
 void bench_report_json(FILE *out, const struct bench_run *run, const struct bench_figure *f)
 {
@@ -60,7 +60,7 @@ void bench_report_json(FILE *out, const struct bench_run *run, const struct benc
     (void)fflush(out);
 }
 
-/* ---- RESULTS.md -------------------------------------------------------------------------------- */
+/* ---- RESULTS.md ------------------------------------------------------------------------------ */
 
 static void write_ratio(FILE *out, const struct bench_figure *f)
 {
@@ -168,7 +168,7 @@ static int write_results(const struct bench_run *run)
     return fclose(out) == 0 ? 0 : -1;
 }
 
-/* ---- plots: one file a picture, gnuplot's blocks by contender ------------------------------------ */
+/* ---- plots: one file a picture, gnuplot's blocks by contender -------------------------------- */
 
 static bool plotted(const struct bench_figure *f, const char *workload, const char *regime)
 {

@@ -68,6 +68,7 @@ struct bench_run {
     unsigned shorts;   /**< bars that were not met */
     unsigned failures; /**< of ringbus or of a limit: the run fails */
     unsigned peer_failures;
+    const char *regime; /**< of the figures of bench_run_value() */
     char machine[96];
     char kernel[96];
     unsigned figure_count;

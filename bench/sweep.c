@@ -68,7 +68,7 @@ static bool takes_part(const struct bench_run *run,
            (sweep->only == NULL || listed(sweep->only, contender->name));
 }
 
-/* ---- the base ---------------------------------------------------------------------------------- */
+/* ---- the base -------------------------------------------------------------------------------- */
 
 static const struct bench_base *
 base_for(const struct bench_sweep *sweep, const struct bench_contender *contender, uint64_t size)
@@ -134,7 +134,7 @@ static void enter(struct bench_run *run,
     (void)bench_pair_start(pair);
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------ */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static uint64_t fitting(double budget_ns, double guess_ns)
 {
@@ -199,7 +199,7 @@ static void keep_latency(struct entrant *e)
     }
 }
 
-/* ---- figures ----------------------------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 /* Of the samples of one regime, the median and its spread of one quantity. */
 struct spread {
@@ -314,7 +314,7 @@ static void figure(struct bench_run *run,
     bench_run_figure(run, &f);
 }
 
-/* ---- one size after the other -------------------------------------------------------------------- */
+/* ---- one size after the other ---------------------------------------------------------------- */
 
 static void say_if_failed(struct bench_run *run, const struct bench_sweep *sweep, struct entrant *e)
 {

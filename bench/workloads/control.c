@@ -87,7 +87,7 @@ static int open_and_introduce(struct bench_run *run, const struct bench_workload
     return 0;
 }
 
-/* ---- death ------------------------------------------------------------------------------------ */
+/* ---- death ----------------------------------------------------------------------------------- */
 
 struct witness {
     uint64_t down_ns;

@@ -79,7 +79,7 @@ static int await_members(struct fan *fan, uint64_t more)
     return 0;
 }
 
-/* ---- broadcast ------------------------------------------------------------------------------------ */
+/* ---- broadcast ------------------------------------------------------------------------------- */
 
 static int publish(struct fan *fan, uint64_t number, bool reference)
 {
@@ -106,6 +106,7 @@ static int broadcast_to(struct bench_run *run, unsigned readers, bool reference,
     char param[24];
     unsigned n = 0;
     uint64_t number = 0;
+    const char *regime = bench_regime();
     int r = fan_open(run, &fan, "Readers", readers);
     fan.all.instance = RINGBUS_ALL;
     const uint64_t end_ns = bench_now_ns() + (uint64_t)(seconds * 1e9);
@@ -124,6 +125,7 @@ static int broadcast_to(struct bench_run *run, unsigned readers, bool reference,
         (void)ringbus_poll(fan.bus, 64);
     }
     r = fan_close(&fan) != 0 ? -1 : r;
+    run->regime = bench_regime_still(regime);
     if (r == 0) {
         (void)snprintf(param, sizeof param, "%u reader%s", readers, readers == 1 ? "" : "s");
         bench_run_value(run, "broadcast", reference ? "ringbus-ref" : "ringbus", param, readers,
@@ -145,7 +147,7 @@ static int broadcast(struct bench_run *run, const struct bench_workload *workloa
     return r;
 }
 
-/* ---- N to one, one to N ----------------------------------------------------------------------------- */
+/* ---- N to one, one to N ---------------------------------------------------------------------- */
 
 static int gather(struct fan *fan, unsigned members, uint64_t share, double *rate)
 {
@@ -209,6 +211,7 @@ static int fan_rates(struct bench_run *run, unsigned members, double seconds)
     uint64_t number = 0;
     unsigned n = 0;
     const uint64_t share = 65536 / members;
+    const char *regime = bench_regime();
     int r = fan_open(run, &fan, "Fan", members);
     const uint64_t end_ns = bench_now_ns() + (uint64_t)(seconds * 1e9);
     for (unsigned b = 0; r == 0 && n < BLOCKS_MAX && (b < 5 || bench_now_ns() < end_ns); b++) {
@@ -219,6 +222,7 @@ static int fan_rates(struct bench_run *run, unsigned members, double seconds)
         n += b >= 2 ? 1U : 0U;
     }
     r = fan_close(&fan) != 0 ? -1 : r;
+    run->regime = bench_regime_still(regime);
     if (r == 0) {
         (void)snprintf(param, sizeof param, "%u link%s", members, members == 1 ? "" : "s");
         bench_run_value(run, "fan", "to one", param, members, "busy", "M/s", in, n);
@@ -237,7 +241,7 @@ static int fan(struct bench_run *run, const struct bench_workload *workload)
     return r;
 }
 
-/* ---- dispatch --------------------------------------------------------------------------------------- */
+/* ---- dispatch -------------------------------------------------------------------------------- */
 
 enum pick { DIRECT_RANDOM, BY_HASH, DIRECT_TURN, IN_TURN };
 

@@ -30,7 +30,7 @@ static void on_message(struct ringbus *bus, const struct ringbus_message *messag
     echoed->expected++;
 }
 
-/* ---- polling ---------------------------------------------------------------------------------------- */
+/* ---- polling --------------------------------------------------------------------------------- */
 
 static double empty_polls(struct ringbus *bus)
 {
@@ -85,6 +85,7 @@ static int poll_with(struct bench_run *run, unsigned links, double seconds)
     options.refs_per_link = 16;
     options.on_message = on_message;
     options.user = &echoed;
+    const char *regime = bench_regime();
     int r = bench_crowd_start(run, &crowd);
     if (r == 0) {
         bench_crowd_order(&crowd, BENCH_CROWD_POLL);
@@ -104,6 +105,7 @@ static int poll_with(struct bench_run *run, unsigned links, double seconds)
     }
     (void)ringbus_close(bus, 0);
     r = bench_crowd_stop(&crowd) != 0 ? -1 : r;
+    run->regime = bench_regime_still(regime);
     if (r == 0) {
         (void)snprintf(param, sizeof param, "%u link%s", links, links == 1 ? "" : "s");
         bench_run_value(run, "idle-links", "ringbus", param, links, "busy", "ns", ns, n);
@@ -123,7 +125,7 @@ static int idle_links(struct bench_run *run, const struct bench_workload *worklo
     return r;
 }
 
-/* ---- memory of a link --------------------------------------------------------------------------------- */
+/* ---- memory of a link ------------------------------------------------------------------------ */
 
 struct usage {
     double descriptors;
@@ -204,7 +206,7 @@ static int link_memory(struct bench_run *run, const struct bench_workload *workl
     return r;
 }
 
-/* ---- the daemon ----------------------------------------------------------------------------------------- */
+/* ---- the daemon ------------------------------------------------------------------------------ */
 
 /* Nanoseconds that the daemon has run so far. */
 static double daemon_ran_ns(pid_t pid)
@@ -249,7 +251,7 @@ static int daemon_idle(struct bench_run *run, const struct bench_workload *workl
     return r;
 }
 
-/* ---- many services ---------------------------------------------------------------------------------------- */
+/* ---- many services --------------------------------------------------------------------------- */
 
 /* Nanoseconds a send into a lane that has room, read by nobody meanwhile. */
 static int
