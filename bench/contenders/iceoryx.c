@@ -7,6 +7,7 @@
  */
 #include "bench/loops.h"
 
+#include <grp.h>
 #include <iceoryx_binding_c/publisher.h>
 #include <iceoryx_binding_c/runtime.h>
 #include <iceoryx_binding_c/subscriber.h>
@@ -73,6 +74,13 @@ static void roudi_teardown(struct bench_place *place)
     forget_runtime(place, 1);
     for (unsigned i = 0; i < sizeof left / sizeof left[0]; i++) {
         (void)unlink(left[i]);
+    }
+    /* The payloads' segment is named after the group. */
+    const struct group *group = getgrgid(getegid());
+    if (group != NULL) {
+        char path[128];
+        (void)snprintf(path, sizeof path, "/dev/shm/%.100s", group->gr_name);
+        (void)unlink(path);
     }
 }
 
