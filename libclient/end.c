@@ -311,6 +311,16 @@ struct rbi_end *rbi_end_new_loop(struct ringbus *bus)
 
 /* ---- the polled ones -------------------------------------------------------------------- */
 
+/* One of ours that was under way: the next may begin. */
+static void introduction_over(struct ringbus *bus, const struct rbi_end *end)
+{
+    if (end->phase == RBI_END_INTRODUCING && end->serial != 0) {
+        RBI_ASSERT(bus->introducing > 0);
+        bus->introducing--;
+        rbi_deadline_at_most(bus, bus->now_ns);
+    }
+}
+
 int rbi_end_activate(struct ringbus *bus, struct rbi_end *end, int bell)
 {
     if (bus->end_count == bus->end_room) {
@@ -330,6 +340,7 @@ int rbi_end_activate(struct ringbus *bus, struct rbi_end *end, int bell)
     }
     end->bell = bell;
     rbi_turn_add(bus, end);
+    introduction_over(bus, end);
     end->phase = RBI_END_LINKED;
     rbi_link_init(&end->fsm, bus->now_ns);
     return 0;
@@ -356,6 +367,7 @@ void rbi_end_free(struct ringbus *bus, struct rbi_end *end)
     if (end == NULL) {
         return;
     }
+    introduction_over(bus, end);
     unlist(bus, end);
     rbi_end_unindex(bus, end);
     rbi_turn_remove(bus, end);

@@ -372,12 +372,6 @@ void rbi_target_resend(struct ringbus *bus)
     }
 }
 
-void rbi_target_resync(struct ringbus *bus)
-{
-    rbi_target_resend(bus);
-    rbi_emit_simple(bus, RINGBUS_EVENT_RESYNC, NULL, NULL, RBI_REASON_NONE, 0);
-}
-
 /* ---- list of instances -------------------------------------------------------------------- */
 
 static void fill_instance(struct ringbus *bus,

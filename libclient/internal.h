@@ -321,6 +321,7 @@ struct ringbus {
     struct rbi_link_terms terms;
     bool terms_from_daemon; /* the application named neither interval nor misses */
     uint64_t random;
+    unsigned introducing;  /* INTRODUCE sent, not answered yet */
     uint64_t link_lives;   /* ends made so far */
     struct rbi_view *view; /* of the message whose callback runs */
     uint64_t life;         /* tells loans of this handle from another's */
@@ -530,7 +531,7 @@ rbi_cluster_pick(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, u
 void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end);
 /** An EVENT of the daemon. */
 void rbi_target_event(struct ringbus *bus, const struct rbi_wire_event *event);
-/** Events were lost: asks for all targets and watches anew. */
+/** Events were lost: compares all targets with the directory. */
 void rbi_target_resync(struct ringbus *bus);
 /** Introduces members whose time has come. @return the next such time */
 uint64_t rbi_target_tick(struct ringbus *bus, uint64_t now_ns);

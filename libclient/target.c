@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #define RETRY_FIRST_MS 50U
-#define RETRY_MAX_MS   5000U
+/* Introductions under way at once: each holds memory and, at the daemon, descriptors. */
+#define INTRODUCING_MAX 16U
+#define RETRY_MAX_MS    5000U
 
 /* ---- introductions ---------------------------------------------------------------------- */
 
@@ -61,6 +63,7 @@ static int introduce(struct ringbus *bus, struct rbi_cluster *cluster, struct rb
     /* Into the look-up only when sent: losing the daemon frees every introducing end there. */
     end->serial = rbi_control_send(bus, RBI_WIRE_INTRODUCE, &body, fds, RBI_ARRAY_SIZE(fds));
     (void)close(bells[1]); /* the peer holds it now; its death then closes the last one */
+    bus->introducing += end->serial != 0 ? 1U : 0U;
     r = end->serial != 0 ? rbi_end_index(bus, end) : 0;
     if (r < 0 || end->serial == 0) {
         rbi_end_free(bus, end);
@@ -281,7 +284,7 @@ void rbi_target_event(struct ringbus *bus, const struct rbi_wire_event *event)
     if (cluster != NULL) {
         const struct rbi_member *known = rbi_member_find(cluster, event->instance);
         /* After a reconnect the daemon tells everything again: the same again is no news. */
-        fresh = known == NULL || !known->seen || known->incarnation != event->incarnation ||
+        fresh = known == NULL || known->incarnation != event->incarnation ||
                 known->state != event->state || known->weight != event->weight ||
                 event->change == RBI_CHANGE_REMOVED;
         cluster->known = true;
@@ -332,10 +335,16 @@ uint64_t rbi_target_tick(struct ringbus *bus, uint64_t now_ns)
         next_ns = rbi_min_u64(next_ns, cluster->sweep_ns);
         for (unsigned m = 0; m < cluster->member_count; m++) {
             struct rbi_member *member = &cluster->members[m];
-            if (member->wanted && member->retry_ns <= now_ns) {
+            if (!member->wanted) {
+                continue;
+            }
+            if (member->retry_ns <= now_ns) {
+                if (bus->introducing >= INTRODUCING_MAX) {
+                    continue; /* the end of one of those under way brings it here again */
+                }
                 advance_member(bus, cluster, member);
             }
-            next_ns = rbi_min_u64(next_ns, member->wanted ? member->retry_ns : RBI_NEVER);
+            next_ns = rbi_min_u64(next_ns, member->retry_ns);
         }
     }
     return next_ns;
