@@ -38,7 +38,7 @@
 /* Most messages that one link may deliver before the next has its turn. */
 #define RBI_BATCH_MAX 256U
 /* Quiet links that one poll looks at beside the active ones (turn.c). */
-#define RBI_SWEEP 4U
+#define RBI_SWEEP 2U
 
 struct rbi_cluster;
 struct rbi_member;

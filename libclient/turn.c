@@ -8,12 +8,12 @@
  *
  * A lane in which something is found becomes active; one that was found empty for long
  * becomes quiet, as long as there are more than a handful. Nothing is lost by being
- * quiet but the time until its turn: with 4,000 quiet links about 1,000 polls.
+ * quiet but the time until its turn: with 4,000 quiet links about 2,000 polls.
  */
 #include "libclient/internal.h"
 
 /* So few are looked at every time, however quiet. */
-#define ACTIVE_MIN 16U
+#define ACTIVE_MIN 8U
 /* Polls in a row that found nothing. */
 #define QUIET_AFTER 4096U
 
