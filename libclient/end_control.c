@@ -96,7 +96,6 @@ void rbi_end_flush_pending(struct ringbus *bus, struct rbi_end *end)
     if ((end->pending & RBI_PENDING_DISCONNECT) != 0 &&
         send_disconnect(bus, end, end->pending_reason)) {
         end->pending &= (uint8_t)~RBI_PENDING_DISCONNECT;
-        end->told_peer = true;
     }
 }
 

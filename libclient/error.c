@@ -90,7 +90,6 @@ int rbi_fail_errno(struct ringbus *bus, int negative_errno, const char *what)
     } else if (number == EMFILE || number == ENFILE) {
         code = RINGBUS_E_NO_FDS;
     }
-    bus->last_errno = number;
     /* The GNU form: returns the text, which need not be in the buffer. */
     return rbi_fail(bus, code, "%s: %s", what, strerror_r(number, reason, sizeof reason));
 }

@@ -103,7 +103,6 @@ struct rbi_end {
     enum rbi_reason pending_reason;
     enum rbi_reason pending_ack;
     bool wanted;      /* we are its requester */
-    bool told_peer;   /* DISCONNECT sent */
     bool broken;      /* its read position is impossible: closed by the next tick */
     bool reported_up; /* the application has had its READY event */
     struct rbi_segment own_side;
@@ -274,7 +273,6 @@ struct ringbus {
     bool external_loop; /* ringbus_fd() was called */
     bool polling;       /* inside ringbus_poll(), which prepares an external loop at its end */
     bool chunk_starved; /* a send found no chunk, or no slot for one */
-    int last_errno;
     uint64_t returned;       /* references and chunks that came back so far */
     uint64_t returned_until; /* of them, when chunk_starved was set */
     uint64_t now_ns;         /* as of the last tick */
