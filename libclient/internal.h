@@ -269,10 +269,10 @@ struct ringbus {
     bool busy_mode;
     bool in_callback;
     bool reap_needed;
-    bool woken;         /* ringbus_wake() was called */
-    bool external_loop; /* ringbus_fd() was called */
-    bool polling;       /* inside ringbus_poll(), which prepares an external loop at its end */
-    bool chunk_starved; /* a send found no chunk, or no slot for one */
+    bool woken;              /* ringbus_wake() was called */
+    bool external_loop;      /* ringbus_fd() was called */
+    bool polling;            /* inside ringbus_poll(), which prepares an external loop at its end */
+    bool chunk_starved;      /* a send found no chunk, or no slot for one */
     uint64_t returned;       /* references and chunks that came back so far */
     uint64_t returned_until; /* of them, when chunk_starved was set */
     uint64_t now_ns;         /* as of the last tick */
