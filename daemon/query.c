@@ -130,7 +130,7 @@ static void status_socket(struct rbi_daemon *daemon, struct rbi_wire_row_status 
 
 static void status_config(struct rbi_daemon *daemon, struct rbi_wire_row_status *row)
 {
-    rbi_text_set(&row->text, daemon->config_path ? daemon->config_path : "");
+    rbi_text_set(&row->text, daemon->config_path ? daemon->config_path : "none");
 }
 
 static void status_incarnation(struct rbi_daemon *daemon, struct rbi_wire_row_status *row)
