@@ -124,8 +124,6 @@ uint64_t bench_cpu_ns(void);
 void bench_pin(int cpu);
 /** For daemons: in a real-time run (chrt) a pair that polls must not keep them from running. */
 void bench_step_ahead(void);
-/** Sorts; the value that the fraction @p q lies below. */
-double bench_quantile(double *values, unsigned count, double q);
 
 static inline void bench_pause(void)
 {
@@ -135,25 +133,6 @@ static inline void bench_pause(void)
     __asm__ volatile("isb" : : : "memory");
 #endif
 }
-
-/* ---- histograms: 32 steps in each power of two, 1 ns to 17 s ------------------------------ */
-
-#define BENCH_HISTOGRAM_STEPS 32U
-#define BENCH_HISTOGRAM_WORDS (31U * BENCH_HISTOGRAM_STEPS)
-
-static inline unsigned bench_histogram_index(uint64_t ns)
-{
-    if (ns < 2 * BENCH_HISTOGRAM_STEPS) {
-        return (unsigned)ns;
-    }
-    const unsigned shift = 63U - (unsigned)__builtin_clzll(ns) - 5U;
-    const unsigned index =
-        (shift + 1) * BENCH_HISTOGRAM_STEPS + (unsigned)(ns >> shift) - BENCH_HISTOGRAM_STEPS;
-    return index < BENCH_HISTOGRAM_WORDS ? index : BENCH_HISTOGRAM_WORDS - 1;
-}
-/** The value below which the fraction @p q lies; 0 when empty. */
-double bench_histogram_quantile(const uint32_t *histogram, double q);
-uint64_t bench_histogram_count(const uint32_t *histogram);
 
 #ifdef __cplusplus
 }

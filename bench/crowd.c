@@ -147,7 +147,7 @@ const char *bench_regime(void)
         (void)waitpid(pid, NULL, 0);
     }
     (void)munmap(shared, 4096);
-    return ns <= BENCH_NEAR_NS_MAX ? "near" : "far";
+    return ns <= RBI_LINES_NEAR_NS_MAX ? "near" : "far";
 }
 
 const char *bench_regime_still(const char *before)

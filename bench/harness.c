@@ -132,30 +132,12 @@ struct bench_shared *bench_shared_new(void)
 
 void bench_barrier(struct bench_shared *shared, int side)
 {
-    const uint64_t mine = atomic_load_explicit(&shared->barrier[side], memory_order_relaxed) + 1;
-    atomic_store_explicit(&shared->barrier[side], mine, memory_order_release);
-    while (atomic_load_explicit(&shared->barrier[!side], memory_order_acquire) < mine) {
-    }
+    (void)rbi_lines_meet(&shared->lines, side, RBI_LINES_LOOKS);
 }
 
 double bench_limit(struct bench_shared *shared, int side, unsigned rounds)
 {
-    const uint64_t base = atomic_load_explicit(&shared->pong, memory_order_relaxed);
-    bench_barrier(shared, side);
-    const uint64_t start = bench_now_ns();
-    for (uint64_t i = base + 1; i <= base + rounds; i++) {
-        if (side == 0) {
-            atomic_store_explicit(&shared->ping, i, memory_order_release);
-            while (atomic_load_explicit(&shared->pong, memory_order_acquire) != i) {
-            }
-        } else {
-            while (atomic_load_explicit(&shared->ping, memory_order_acquire) != i) {
-            }
-            atomic_store_explicit(&shared->pong, i, memory_order_release);
-        }
-    }
-    const double ns = (double)(bench_now_ns() - start) / rounds;
-    bench_barrier(shared, side);
+    const double ns = rbi_lines_round_trips(&shared->lines, side, rounds);
     return side == 0 ? ns : 0;
 }
 

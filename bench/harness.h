@@ -9,16 +9,16 @@
  * figures mean nothing: each block of ringbus is compared with the block of the limit
  * measured right beside it, and the ratios are sorted by regime.
  */
+#include "measure/lines.h"
+
 #include <ringbus/ringbus.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-/** The limit: two counters on two cache lines, and a barrier beside them. One shared page. */
+/** What two sides share beside the bus. One page. */
 struct bench_shared {
-    _Alignas(128) _Atomic(uint64_t) ping;
-    _Alignas(128) _Atomic(uint64_t) pong;
-    _Alignas(128) _Atomic(uint64_t) barrier[2];
+    struct rbi_lines lines;
     _Alignas(128) _Atomic(uint64_t) errors;
     _Alignas(128) _Atomic(uint64_t) received;
 };
@@ -37,7 +37,7 @@ int bench_daemon_start_with(struct bench_daemon *daemon, const char *program, co
 void bench_daemon_stop(struct bench_daemon *daemon);
 
 struct bench_shared *bench_shared_new(void);
-/** Both sides (@p side 0 or 1) wait here for each other, spinning. */
+/** Both sides (@p side 0 or 1) wait here for each other. */
 void bench_barrier(struct bench_shared *shared, int side);
 /** Round trips of the limit; side 0 returns nanoseconds a round trip, side 1 returns 0. */
 double bench_limit(struct bench_shared *shared, int side, unsigned rounds);

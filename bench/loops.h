@@ -10,6 +10,7 @@
  *   end->echo is set; returns how many, 0 nothing there, < 0 broken. In sleep mode it waits.
  */
 #include "bench/bench.h"
+#include "measure/quantiles.h"
 
 #include <string.h>
 
@@ -149,7 +150,7 @@ BENCH_INLINE double bench_loop_trips(struct bench_end *end,
             }
             if (loop->histogram != NULL) {
                 const uint64_t now = bench_now_ns();
-                loop->histogram[bench_histogram_index(now - before)]++;
+                loop->histogram[rbi_histogram_index(now - before)]++;
                 before = now;
             }
         }

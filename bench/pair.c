@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/pair.h"
 
+#include "measure/lines.h"
+#include "measure/quantiles.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -22,13 +25,10 @@
 #define OPEN_WAIT_MS  15000
 #define BLOCK_WAIT_MS 8000
 #define TURN_STOP     UINT32_MAX
-#define BARRIER_LOOKS 20000U
 
 /** One mapping, shared by the parent and both sides. */
 struct bench_pair_page {
-    _Alignas(128) _Atomic(uint64_t) ping;
-    _Alignas(128) _Atomic(uint64_t) pong;
-    _Alignas(128) _Atomic(uint64_t) barrier[2];
+    struct rbi_lines lines;
     _Alignas(128) _Atomic(uint32_t) turn; /* the parent counts it up: do a block */
     _Alignas(128) _Atomic(uint32_t) done; /* each side counts it up */
     struct bench_part parts[2];
@@ -37,8 +37,8 @@ struct bench_pair_page {
     double side_ns[2];
     double cpu_ns[2];
     double limit_ns;
-    uint64_t switches[2];                         /* against the side's will, in this block */
-    uint32_t histogram[2][BENCH_HISTOGRAM_WORDS]; /* near, far */
+    uint64_t switches[2];                       /* against the side's will, in this block */
+    uint32_t histogram[2][RBI_HISTOGRAM_WORDS]; /* near, far */
 };
 
 struct side {
@@ -64,37 +64,9 @@ static void futex_wake(_Atomic(uint32_t) *word)
 
 static void barrier(struct side *side)
 {
-    struct bench_pair_page *page = side->page;
-    const int me = side->number;
-    const uint64_t mine = atomic_load_explicit(&page->barrier[me], memory_order_relaxed) + 1;
-    atomic_store_explicit(&page->barrier[me], mine, memory_order_release);
-    for (unsigned i = 0; atomic_load_explicit(&page->barrier[!me], memory_order_acquire) < mine;
-         i++) {
-        if (i >= BARRIER_LOOKS || side->pair->cpu[0] == side->pair->cpu[1]) {
-            (void)sched_yield(); /* a helper of the contender may need this core */
-        }
-    }
-}
-
-static double limit(struct side *side)
-{
-    struct bench_pair_page *page = side->page;
-    barrier(side);
-    const uint64_t base = atomic_load_explicit(&page->pong, memory_order_relaxed);
-    barrier(side);
-    const uint64_t start = bench_now_ns();
-    for (uint64_t i = base + 1; i <= base + LIMIT_ROUNDS; i++) {
-        if (side->number == 0) {
-            atomic_store_explicit(&page->ping, i, memory_order_release);
-            while (atomic_load_explicit(&page->pong, memory_order_acquire) != i) {
-            }
-        } else {
-            while (atomic_load_explicit(&page->ping, memory_order_acquire) != i) {
-            }
-            atomic_store_explicit(&page->pong, i, memory_order_release);
-        }
-    }
-    return (double)(bench_now_ns() - start) / LIMIT_ROUNDS;
+    /* A helper of the contender may need this core. */
+    const unsigned looks = side->pair->cpu[0] == side->pair->cpu[1] ? 0 : RBI_LINES_LOOKS;
+    (void)rbi_lines_meet(&side->page->lines, side->number, looks);
 }
 
 /* ---- one side -------------------------------------------------------------------------------- */
@@ -133,7 +105,7 @@ static void restore_pattern(struct bench_end *end, uint64_t size)
 
 static uint32_t *histogram_of(struct bench_pair_page *page)
 {
-    return page->histogram[page->limit_ns > BENCH_NEAR_NS_MAX];
+    return page->histogram[page->limit_ns > RBI_LINES_NEAR_NS_MAX];
 }
 
 static void run_part(struct side *side, unsigned which)
@@ -178,7 +150,8 @@ static void run_block(struct side *side)
     const uint64_t before = forced_switches();
     side->page->errors[side->number] = 0;
     if (side->pair->cpu[0] != side->pair->cpu[1]) {
-        const double ns = limit(side);
+        struct rbi_lines *lines = &side->page->lines;
+        const double ns = rbi_lines_round_trips(lines, side->number, LIMIT_ROUNDS);
         if (side->number == 0) {
             side->page->limit_ns = ns;
         }

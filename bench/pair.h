@@ -59,8 +59,6 @@ int bench_pair_block(struct bench_pair *pair,
                      const struct bench_part *base,
                      const struct bench_part *part,
                      struct bench_outcome *out);
-/** Round trips up to this, over two lines, are "near", more is "far". */
-#define BENCH_NEAR_NS_MAX 250.0
 /** Of the timed round trips near (0, and where both share a core) or far (1). */
 const uint32_t *bench_pair_histogram(const struct bench_pair *pair, unsigned regime);
 void bench_pair_clear_histogram(struct bench_pair *pair);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench/place.c - what contenders share: memory, helpers (the daemons of peers), payload
- * checks, clocks, quantiles.
+ * checks, clocks.
  */
 #include "bench/bench.h"
 
@@ -96,55 +96,4 @@ uint64_t bench_cpu_ns(void)
     struct timespec now;
     (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a;
-    const double y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-double bench_quantile(double *values, unsigned count, double q)
-{
-    if (count == 0) {
-        return 0;
-    }
-    qsort(values, count, sizeof *values, compare);
-    return values[(unsigned)((double)(count - 1) * q + 0.5)];
-}
-
-uint64_t bench_histogram_count(const uint32_t *histogram)
-{
-    uint64_t total = 0;
-    for (unsigned i = 0; i < BENCH_HISTOGRAM_WORDS; i++) {
-        total += histogram[i];
-    }
-    return total;
-}
-
-/* Middle of a step. */
-static double histogram_value(unsigned index)
-{
-    if (index < 2 * BENCH_HISTOGRAM_STEPS) {
-        return index;
-    }
-    const unsigned shift = index / BENCH_HISTOGRAM_STEPS - 1;
-    const uint64_t low = ((uint64_t)(index % BENCH_HISTOGRAM_STEPS) + BENCH_HISTOGRAM_STEPS)
-                         << shift;
-    return (double)low + (double)((UINT64_C(1) << shift) / 2);
-}
-
-double bench_histogram_quantile(const uint32_t *histogram, double q)
-{
-    const uint64_t total = bench_histogram_count(histogram);
-    const double want = (double)total * q;
-    uint64_t seen = 0;
-    for (unsigned i = 0; i < BENCH_HISTOGRAM_WORDS; i++) {
-        seen += histogram[i];
-        if (total > 0 && (double)seen >= want && seen > 0) {
-            return histogram_value(i);
-        }
-    }
-    return 0;
 }

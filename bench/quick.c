@@ -21,7 +21,6 @@
 #define ROUNDS      20000U
 #define BURST       400000U
 #define PAYLOAD     48U
-#define NEAR_NS_MAX 250.0
 #define PATH_SERVER "/Bench/local/host/w0/g0/Echo/1"
 #define PATH_CLIENT "/Bench/local/host/w0/g0/Load/1"
 
@@ -169,7 +168,7 @@ static void say_regime(const struct results *all, bool near, bool json)
     unsigned n = 0;
     const char *name = near ? "near" : "far";
     for (unsigned i = 0; i < all->count; i++) {
-        if ((all->limit[i] <= NEAR_NS_MAX) == near) {
+        if ((all->limit[i] <= RBI_LINES_NEAR_NS_MAX) == near) {
             limit[n] = all->limit[i];
             trip[n] = all->trip[i];
             ratio[n] = all->trip[i] / all->limit[i];

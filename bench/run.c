@@ -2,6 +2,7 @@
 #include "bench/run.h"
 
 #include "bench/bars.h"
+#include "measure/quantiles.h"
 
 #include <string.h>
 
@@ -101,9 +102,9 @@ void bench_run_value(struct bench_run *run,
                              .mode = mode,
                              .regime = run->regime,
                              .unit = unit,
-                             .value = bench_quantile(values, count, 0.5),
-                             .value_p10 = bench_quantile(values, count, 0.1),
-                             .value_p90 = bench_quantile(values, count, 0.9),
+                             .value = rbi_quantile(values, count, 0.5),
+                             .value_p10 = rbi_quantile(values, count, 0.1),
+                             .value_p90 = rbi_quantile(values, count, 0.9),
                              .size = size,
                              .blocks = count};
     (void)snprintf(f.param, sizeof f.param, "%s", param);

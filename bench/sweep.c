@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/sweep.h"
 
+#include "measure/lines.h"
+#include "measure/quantiles.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,7 +197,7 @@ static void keep_latency(struct entrant *e)
     for (unsigned regime = 0; regime < 2; regime++) {
         const uint32_t *histogram = bench_pair_histogram(&e->pair, regime);
         for (unsigned i = 0; i < 5; i++) {
-            e->latency[regime][i] = bench_histogram_quantile(histogram, at[i]);
+            e->latency[regime][i] = rbi_histogram_quantile(histogram, at[i]);
         }
     }
 }
@@ -210,15 +213,15 @@ struct spread {
 
 static struct spread spread_of(double *values, unsigned count)
 {
-    const struct spread s = {.p10 = bench_quantile(values, count, 0.1),
-                             .p50 = bench_quantile(values, count, 0.5),
-                             .p90 = bench_quantile(values, count, 0.9)};
+    const struct spread s = {.p10 = rbi_quantile(values, count, 0.1),
+                             .p50 = rbi_quantile(values, count, 0.5),
+                             .p90 = rbi_quantile(values, count, 0.9)};
     return s;
 }
 
 static bool is_near(const struct sample *sample)
 {
-    return sample->limit_ns <= BENCH_NEAR_NS_MAX;
+    return sample->limit_ns <= RBI_LINES_NEAR_NS_MAX;
 }
 
 static unsigned disturbed_blocks(const struct entrant *e)
@@ -286,24 +289,23 @@ static void figure(struct bench_run *run,
     }
     const struct spread v = spread_of(value, n);
     const struct spread r = spread_of(ratio, n);
-    struct bench_figure f = {
-        .workload = sweep->workload,
-        .contender = contender->name,
-        .mode = sweep->mode == BENCH_BUSY ? "busy" : "sleep",
-        .regime = names[regime],
-        .unit = sweep->unit,
-        .value = v.p50,
-        .value_p10 = v.p10,
-        .value_p90 = v.p90,
-        .ratio = r.p50,
-        .ratio_p10 = r.p10,
-        .ratio_p90 = r.p90,
-        .limit_ns = bench_quantile(limit, n, 0.5),
-        .cpu_ns = {bench_quantile(cpu[0], n, 0.5), bench_quantile(cpu[1], n, 0.5)},
-        .size = size,
-        .messages = e->messages,
-        .blocks = n,
-        .disturbed = disturbed};
+    struct bench_figure f = {.workload = sweep->workload,
+                             .contender = contender->name,
+                             .mode = sweep->mode == BENCH_BUSY ? "busy" : "sleep",
+                             .regime = names[regime],
+                             .unit = sweep->unit,
+                             .value = v.p50,
+                             .value_p10 = v.p10,
+                             .value_p90 = v.p90,
+                             .ratio = r.p50,
+                             .ratio_p10 = r.p10,
+                             .ratio_p90 = r.p90,
+                             .limit_ns = rbi_quantile(limit, n, 0.5),
+                             .cpu_ns = {rbi_quantile(cpu[0], n, 0.5), rbi_quantile(cpu[1], n, 0.5)},
+                             .size = size,
+                             .messages = e->messages,
+                             .blocks = n,
+                             .disturbed = disturbed};
     if (base != NULL) {
         f.base = base->text;
     } else if (sweep->kind == BENCH_KIND_TRIPS && sweep->mode == BENCH_BUSY && r.p50 > 0) {

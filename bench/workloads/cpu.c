@@ -5,6 +5,7 @@
  * takes more than bare slots in the same pair, a moment before.
  */
 #include "bench/sweep.h"
+#include "measure/lines.h"
 
 #include <stdlib.h>
 
@@ -38,7 +39,7 @@ static int block(struct bench_pair *pair, uint64_t size, double extra[2], bool *
     if (bench_pair_block(pair, &none, &part, &ours) != 0) {
         return -1;
     }
-    *far = ours.limit_ns > BENCH_NEAR_NS_MAX;
+    *far = ours.limit_ns > RBI_LINES_NEAR_NS_MAX;
     extra[0] = ours.side_ns[0] - bare.side_ns[0];
     extra[1] = ours.side_ns[1] - bare.side_ns[1];
     return 0;

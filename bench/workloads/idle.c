@@ -7,6 +7,7 @@
 #include "bench/crowd.h"
 #include "bus/directory.h"
 #include "bus/pidf.h"
+#include "measure/quantiles.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -307,9 +308,9 @@ static void say_ratio(
                              .base = "1 service",
                              .size = services,
                              .blocks = n};
-    f.value = bench_quantile(many, n, 0.5);
-    f.value_p10 = bench_quantile(many, n, 0.1);
-    f.value_p90 = bench_quantile(many, n, 0.9);
+    f.value = rbi_quantile(many, n, 0.5);
+    f.value_p10 = rbi_quantile(many, n, 0.1);
+    f.value_p90 = rbi_quantile(many, n, 0.9);
     f.ratio = f.value / few;
     f.ratio_p10 = f.value_p10 / few;
     f.ratio_p90 = f.value_p90 / few;
@@ -377,7 +378,7 @@ static int services(struct bench_run *run, const struct bench_workload *workload
     r = bus != NULL ? bench_endpoint_link(bus, one.cluster, 1, &to) : -1;
     to.instance = 1;
     r = r == 0 ? send_block(&one, bus, &to, few, n) : r;
-    const double base = bench_quantile(few, n, 0.5);
+    const double base = rbi_quantile(few, n, 0.5);
     if (r == 0) {
         say_ratio(run, "ringbus", 1, base, few, n);
         bench_crowd_order(&one, BENCH_CROWD_REST); /* the others need the core */
@@ -394,7 +395,7 @@ static int services(struct bench_run *run, const struct bench_workload *workload
     for (unsigned clusters = 1; r == 0 && clusters <= 100000; clusters *= 100000) {
         r = directory_looks(clusters, clusters == 1 ? few : many, n);
         if (r == 0) {
-            say_ratio(run, "directory", clusters, bench_quantile(few, n, 0.5),
+            say_ratio(run, "directory", clusters, rbi_quantile(few, n, 0.5),
                       clusters == 1 ? few : many, n);
         }
     }

@@ -7,6 +7,7 @@
  * loop), so that a stall shows as latency, which counts from the first attempt to send.
  */
 #include "bench/crowd.h"
+#include "measure/quantiles.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -31,7 +32,7 @@ struct page {
     _Atomic(uint64_t) refused; /* sends that had to be tried again */
     _Atomic(uint64_t) bytes;
     _Atomic(uint64_t) cpu_ns;
-    uint32_t histograms[PROCESSES][BENCH_HISTOGRAM_WORDS];
+    uint32_t histograms[PROCESSES][RBI_HISTOGRAM_WORDS];
 };
 
 struct head {
@@ -84,7 +85,7 @@ static void on_message(struct ringbus *bus, const struct ringbus_message *messag
     player->from_number[from]++;
     player->received++;
     const uint64_t now = bench_now_ns();
-    player->page->histograms[player->index][bench_histogram_index(now - head.when_ns)]++;
+    player->page->histograms[player->index][rbi_histogram_index(now - head.when_ns)]++;
 }
 
 static size_t draw_size(struct player *player)
@@ -235,12 +236,12 @@ static void say(struct bench_run *run, const char *name, struct page *page, doub
                              .messages = received,
                              .blocks = 1};
     for (unsigned i = 1; i < PROCESSES; i++) {
-        for (unsigned k = 0; k < BENCH_HISTOGRAM_WORDS; k++) {
+        for (unsigned k = 0; k < RBI_HISTOGRAM_WORDS; k++) {
             page->histograms[0][k] += page->histograms[i][k];
         }
     }
     for (unsigned i = 0; i < 5; i++) {
-        f.latency[i] = bench_histogram_quantile(page->histograms[0], at[i]);
+        f.latency[i] = rbi_histogram_quantile(page->histograms[0], at[i]);
     }
     f.value_p10 = f.value_p90 = f.value;
     f.cpu_ns[0] = f.cpu_ns[1] = (double)atomic_load(&page->cpu_ns) / (double)received / 2;

@@ -4,7 +4,7 @@
 # public header alone; bus is pure. Usage: check_includes.sh [ROOT]
 set -eu
 cd "${1:-$(dirname "$0")/../..}"
-files=$(for folder in shm bus libclient daemon examples; do
+files=$(for folder in shm bus libclient measure daemon examples; do
     [ -d "$folder" ] && find "$folder" -name '*.[ch]'
 done | LC_ALL=C sort)
 [ -n "$files" ] || { echo "check_includes: no sources"; exit 1; }
@@ -14,7 +14,8 @@ BEGIN {
     allowed["shm"] = "shm"
     allowed["bus"] = "bus shm"
     allowed["libclient"] = "libclient bus shm ringbus"
-    allowed["daemon"] = "daemon bus shm ringbus"
+    allowed["measure"] = "measure"
+    allowed["daemon"] = "daemon bus shm measure ringbus"
     allowed["examples"] = "ringbus"
     # No I/O, no threads, no clock: time is an argument.
     impure = "^(sys/(socket|epoll|mman|stat|time|un|uio|eventfd|timerfd|wait)|pthread|threads|time|" \
