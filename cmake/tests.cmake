@@ -29,3 +29,15 @@ function(ringbus_add_test name label)
                        "ASAN_OPTIONS=detect_leaks=1:abort_on_error=0;UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=halt_on_error=1")
     endif()
 endfunction()
+
+# ringbus_full_test(NAME LABEL SECONDS): the same program with the numbers that its scenario
+# names, as NAME_full; only `ctest -C full` runs it.
+function(ringbus_full_test name label seconds)
+    if(BUILD_TESTING AND NOT RINGBUS_SANITIZE)
+        add_test(NAME ${name}_full CONFIGURATIONS full COMMAND $<TARGET_FILE:${name}>)
+        set_tests_properties(
+            ${name}_full
+            PROPERTIES LABELS "${label};full" TIMEOUT ${seconds} SKIP_RETURN_CODE 77 RUN_SERIAL ON ENVIRONMENT
+                       "RINGBUS_TEST_FULL=1")
+    endif()
+endfunction()
