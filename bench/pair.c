@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/pair.h"
 
+#include "bench/watch.h"
 #include "measure/lines.h"
 #include "measure/quantiles.h"
 
@@ -21,10 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LIMIT_ROUNDS  2000U
-#define OPEN_WAIT_MS  15000
-#define BLOCK_WAIT_MS 8000
-#define TURN_STOP     UINT32_MAX
+#define LIMIT_ROUNDS 2000U
+#define TURN_STOP    UINT32_MAX
 
 /** One mapping, shared by the parent and both sides. */
 struct bench_pair_page {
@@ -39,13 +38,16 @@ struct bench_pair_page {
     double limit_ns;
     uint64_t switches[2];                       /* against the side's will, in this block */
     uint32_t histogram[2][RBI_HISTOGRAM_WORDS]; /* near, far */
+    struct {
+        _Alignas(128) struct bench_end slots[BENCH_SLOTS];
+    } ends[2]; /* each its side's own; the parent looks whether it goes forward */
 };
 
 struct side {
     struct bench_pair *pair;
     struct bench_pair_page *page;
     int number;
-    struct bench_end ends[BENCH_SLOTS];
+    struct bench_end *ends;
 };
 
 /* ---- waiting ------------------------------------------------------------------------------- */
@@ -213,7 +215,8 @@ static void be_quiet(const struct bench_pair *pair)
 
 static _Noreturn void side_main(struct bench_pair *pair, int number)
 {
-    struct side side = {.pair = pair, .page = pair->page, .number = number};
+    struct side side = {
+        .pair = pair, .page = pair->page, .number = number, .ends = pair->page->ends[number].slots};
     uint32_t seen = 0;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     be_quiet(pair);
@@ -290,10 +293,32 @@ static int fail_ended(struct bench_pair *pair, int side, int status)
     return fail(pair, why);
 }
 
-/* Waits until both sides have counted @p target. */
-static int await_done(struct bench_pair *pair, uint32_t target, int timeout_ms, const char *why)
+/* Any figure that changes as long as messages arrive, or the sides meet. */
+static uint64_t progress(const struct bench_pair *pair)
 {
-    const uint64_t end_ns = bench_now_ns() + (uint64_t)timeout_ms * 1000000;
+    struct bench_pair_page *page = pair->page;
+    struct rbi_lines *lines = &page->lines;
+    uint64_t sum = atomic_load(&page->done) + atomic_load(&lines->ping) +
+                   atomic_load(&lines->barrier[0]) + atomic_load(&lines->barrier[1]);
+    for (unsigned i = 0; i < pair->slot_count; i++) {
+        for (unsigned side = 0; side < 2; side++) {
+            sum += *(const volatile uint64_t *)&page->ends[side].slots[i].received;
+        }
+    }
+    return sum;
+}
+
+/* Waits until both sides have counted @p target. */
+static int await_done(struct bench_pair *pair, uint32_t target, const char *why)
+{
+    struct bench_watch watch;
+    bench_watch_init(&watch);
+    for (int i = 0; i < 2; i++) {
+        bench_watch_add(&watch, pair->child[i]);
+    }
+    for (unsigned i = 0; i < pair->slot_count; i++) {
+        bench_watch_add(&watch, pair->places[i].helper);
+    }
     for (;;) {
         const uint32_t done = atomic_load(&pair->page->done);
         if (done >= target) {
@@ -307,7 +332,7 @@ static int await_done(struct bench_pair *pair, uint32_t target, int timeout_ms, 
                 return fail_ended(pair, i, status);
             }
         }
-        if (bench_now_ns() > end_ns) {
+        if (bench_watch_stuck(&watch, progress(pair))) {
             return fail(pair, why);
         }
     }
@@ -348,7 +373,7 @@ int bench_pair_start(struct bench_pair *pair)
             return fail(pair, "no process");
         }
     }
-    return await_done(pair, 2, OPEN_WAIT_MS, "did not open in time");
+    return await_done(pair, 2, "did not open");
 }
 
 /* A round trip is side 0's; a stream ends when the slower side has ended. */
@@ -375,7 +400,7 @@ int bench_pair_block(struct bench_pair *pair,
     page->parts[1] = *part;
     (void)atomic_fetch_add(&page->turn, 1);
     futex_wake(&page->turn);
-    if (await_done(pair, target, BLOCK_WAIT_MS, "stuck: messages were lost") != 0) {
+    if (await_done(pair, target, "stuck: messages were lost") != 0) {
         return -1;
     }
     const struct bench_outcome outcome = {.limit_ns = page->limit_ns,

@@ -6,8 +6,8 @@
  * with, block by block, on the parent's order. A pair that has nothing to do sleeps.
  *
  * A block is a few milliseconds: the two-line round trip (which tells where the two cores
- * lie), then the base, then the contender, in the same two processes. A pair that does not
- * come back in time is killed and counts as failed.
+ * lie), then the base, then the contender, in the same two processes. A pair that stands still
+ * although it could run is killed and counts as failed.
  */
 #include "bench/bench.h"
 

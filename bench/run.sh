@@ -10,6 +10,7 @@ exec 9>"${TMPDIR:-/tmp}/ringbus-bench.lock"
 flock 9
 
 peers=""
+nothing=""
 partial=""
 quick=""
 previous=""
@@ -26,29 +27,52 @@ for word in "$@"; do
         esac
         ;;
     esac
-    [ "$word" = --quick ] && quick=yes
+    case $word in
+    --quick) quick=yes ;;
+    --list | --help) nothing=yes ;;
+    esac
     previous=$word
 done
 
-# What is missing of the packages that the wanted peers need.
+# What is missing of the packages that this run wants.
+installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
 missing=""
-if [ -n "$peers" ] && [ "$peers" != none ] && command -v apt-get >/dev/null; then
+unpack=""
+want() { # want PACKAGE...
+    for package in "$@"; do
+        case $package in
+        +*) installed "${package#+}" || [ -e "$build/peers/${package#+}" ] || unpack="$unpack ${package#+}" ;;
+        *) installed "$package" || missing="$missing $package" ;;
+        esac
+    done
+}
+if command -v apt-get >/dev/null; then
+    [ -n "$nothing" ] || want strace
+    [ -n "$partial" ] || want gnuplot-nox
     while read -r name packages; do
-        case ",$peers," in *",$name,"* | *,all,*) ;; *) continue ;; esac
-        for package in $packages; do
-            dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
-        done
+        # shellcheck disable=SC2086 # a list of words is meant
+        case ",$peers," in *",$name,"* | *,all,*) want $packages ;; esac
     done <"$here/peers.txt"
 fi
-if [ -n "$missing" ]; then
-    echo "bench: installing$missing"
+if [ -n "$missing$unpack" ]; then
+    echo "bench: installing$missing$unpack"
     sudo=""
     [ "$(id -u)" = 0 ] || sudo=sudo
     $sudo apt-get update -qq >/dev/null
     # shellcheck disable=SC2086 # a list of words is meant
-    DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null
-    cmake "$build" >/dev/null
+    [ -z "$missing" ] ||
+        DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null
+    for package in $unpack; do
+        folder=$(mktemp -d)
+        (cd "$folder" && apt-get download -qq "$package")
+        mkdir -p "$build/peers"
+        dpkg-deb -x "$folder"/*.deb "$build/peers"
+        rm -r "$folder"
+        : >"$build/peers/$package"
+    done
 fi
+# Packages may have come since the last time, by whatever way.
+case $peers in "" | none) ;; *) cmake "$build" >/dev/null ;; esac
 
 # Peers are left out of a quick run unless they are asked for.
 [ -n "$quick" ] && [ -z "$peers" ] && set -- "$@" --peers none

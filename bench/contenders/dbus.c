@@ -84,9 +84,12 @@ static int broker_setup(struct bench_place *place)
 {
     int ends[2];
     char fd[16];
-    const char *argv[] = {
-        "dbus-broker", "--controller", fd, "--machine-id", "0123456789abcdef0123456789abcdef",
-        NULL};
+    const char *argv[] = {BENCH_DBUS_BROKER,
+                          "--controller",
+                          fd,
+                          "--machine-id",
+                          "0123456789abcdef0123456789abcdef",
+                          NULL};
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) {
         return -1;
     }

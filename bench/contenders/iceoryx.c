@@ -34,7 +34,7 @@ static const char config[] = "[general]\nversion = 1\n[[segment]]\n"
 static int roudi_setup(struct bench_place *place)
 {
     char path[128];
-    const char *argv[] = {"iox-roudi", "-c", path, "-m", "off", "-l", "error", NULL};
+    const char *argv[] = {BENCH_ROUDI, "-c", path, "-m", "off", "-l", "error", NULL};
     (void)snprintf(path, sizeof path, "%s/roudi.toml", place->directory);
     FILE *out = fopen(path, "w");
     if (out == NULL || fputs(config, out) < 0 || fclose(out) != 0) {

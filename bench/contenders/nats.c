@@ -39,7 +39,7 @@ static int server_setup(struct bench_place *place)
 {
     char port[16];
     const int number = free_port();
-    const char *argv[] = {"nats-server", "-a", "127.0.0.1", "-p", port, NULL};
+    const char *argv[] = {BENCH_NATS_SERVER, "-a", "127.0.0.1", "-p", port, NULL};
     (void)snprintf(port, sizeof port, "%d", number);
     if (number < 0 || bench_place_memory(place, 4096) != 0) {
         return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench/contenders/sockets.c - Unix stream and seqpacket sockets, and TCP over loopback without
- * Nagle's delay.
+ * bench/contenders/sockets.c - Unix stream and seqpacket sockets, and TCP over loopback: a round
+ * trip without Nagle's delay, a stream with it, where it gathers small messages.
  */
 #include "bench/contenders/stream.h"
 
@@ -32,7 +32,7 @@ static int packet_setup(struct bench_place *place)
     return 0;
 }
 
-static int tcp_setup(struct bench_place *place)
+int stream_tcp_setup(struct bench_place *place)
 {
     const int one = 1;
     struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -106,7 +106,33 @@ static int packet_poll(struct bench_end *end, unsigned max)
 BENCH_LOOPS(stream, stream_send, stream_poll)
 BENCH_LOOPS(packet, packet_send, packet_poll)
 
-#define STREAM_CONTENDER(symbol, word, how, setup_fn)                                              \
+static void tcp_gather(const struct bench_end *end, bool gather)
+{
+    const int at_once = !gather;
+    (void)setsockopt(end->place->fds[end->side], IPPROTO_TCP, TCP_NODELAY, &at_once,
+                     sizeof at_once);
+}
+
+/* What is gathered when the last has been sent leaves as soon as gathering is off. */
+static void tcp_put_loop(struct bench_end *end, const struct bench_loop *loop)
+{
+    tcp_gather(end, true);
+    stream_put_loop(end, loop);
+    tcp_gather(end, false);
+}
+
+static double tcp_stream(struct bench_end *end, const struct bench_loop *loop)
+{
+    const uint64_t start = bench_now_ns();
+    if (end->side == 0) {
+        tcp_put_loop(end, loop);
+    } else {
+        stream_take_loop(end, loop);
+    }
+    return (double)(bench_now_ns() - start) / (double)loop->count;
+}
+
+#define STREAM_CONTENDER(symbol, word, how, setup_fn, loops)                                       \
     const struct bench_contender symbol = {                                                        \
         .name = word,                                                                              \
         .package = "",                                                                             \
@@ -118,19 +144,21 @@ BENCH_LOOPS(packet, packet_send, packet_poll)
         .open = socket_open,                                                                       \
         .close = stream_close,                                                                     \
         .trips = stream_trips,                                                                     \
-        .stream = stream_stream,                                                                   \
-        .put = stream_put_loop,                                                                    \
+        .stream = loops##_stream,                                                                  \
+        .put = loops##_put_loop,                                                                   \
         .take = stream_take_loop,                                                                  \
     }
 
 STREAM_CONTENDER(bench_unix_stream,
                  "unix-stream",
                  "Unix stream socket; non-blocking when busy",
-                 unix_setup);
+                 unix_setup,
+                 stream);
 STREAM_CONTENDER(bench_tcp,
                  "tcp",
-                 "TCP over loopback, TCP_NODELAY; non-blocking when busy",
-                 tcp_setup);
+                 "TCP over loopback; TCP_NODELAY in round trips; non-blocking when busy",
+                 stream_tcp_setup,
+                 tcp);
 
 const struct bench_contender bench_unix_packet = {
     .name = "unix-seqpacket",

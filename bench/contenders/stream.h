@@ -14,4 +14,7 @@ void stream_close(struct bench_end *end);
 int stream_send(struct bench_end *end, const unsigned char *data, size_t size);
 int stream_poll(struct bench_end *end, unsigned max);
 
+/** Two connected TCP sockets without Nagle's delay into the place's descriptors. 0; -1. */
+int stream_tcp_setup(struct bench_place *place);
+
 #endif
