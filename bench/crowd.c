@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #define PREFIX        "/Bench/local/host/w0/g0/"
-#define OPEN_NS       UINT64_C(30000000000)
-#define MEMBERS_APART 800U /* of one process: descriptors are bounded */
+#define OPEN_NS       UINT64_C(60000000000) /* without one more: something is broken */
+#define MEMBERS_APART 800U                  /* of one process: descriptors are bounded */
 
 struct member {
     struct ringbus *bus;
@@ -35,7 +35,25 @@ struct squad {
     unsigned count;
 };
 
-bool bench_crowd_check(const unsigned char *payload, size_t size, uint64_t number)
+void bench_crowd_fill(unsigned char *payload, size_t size)
+{
+    for (size_t k = 0; k * 8 < size; k++) {
+        const uint64_t word = bench_pattern_word(k);
+        memcpy(payload + k * 8, &word, size - k * 8 < 8 ? size - k * 8 : 8);
+    }
+}
+
+static bool middle_is_right(const unsigned char *payload, size_t size)
+{
+    bool right = true;
+    for (size_t k = 1; right && k * 8 + 16 <= size; k++) {
+        const uint64_t word = bench_pattern_word(k);
+        right = memcmp(payload + k * 8, &word, 8) == 0;
+    }
+    return right;
+}
+
+bool bench_crowd_check(const unsigned char *payload, size_t size, uint64_t number, bool whole)
 {
     uint64_t got = 0;
     uint64_t last = ~number;
@@ -43,7 +61,7 @@ bool bench_crowd_check(const unsigned char *payload, size_t size, uint64_t numbe
     if (size >= 16) {
         memcpy(&last, payload + size - sizeof last, sizeof last);
     }
-    return got == number && last == ~number;
+    return got == number && last == ~number && (!whole || middle_is_right(payload, size));
 }
 
 /* ---- endpoints ------------------------------------------------------------------------------- */
@@ -80,7 +98,8 @@ static int await_links(struct ringbus *bus, unsigned links)
     struct sched_param own;
     struct ringbus_stats stats = {.struct_size = sizeof stats};
     const int policy = sched_getscheduler(0);
-    const uint64_t end_ns = bench_now_ns() + OPEN_NS;
+    uint64_t before = 0;
+    uint64_t end_ns = bench_now_ns() + OPEN_NS;
     /* A real-time spinner would starve the kernel's own threads, which close descriptors. */
     (void)sched_getparam(0, &own);
     (void)sched_setscheduler(0, SCHED_OTHER, &normal);
@@ -88,6 +107,8 @@ static int await_links(struct ringbus *bus, unsigned links)
         (void)ringbus_wait(bus, 1);
         (void)ringbus_poll(bus, 64);
         (void)ringbus_stats(bus, &stats);
+        end_ns = stats.links != before ? bench_now_ns() + OPEN_NS : end_ns;
+        before = stats.links;
     } while (stats.links < links && bench_now_ns() < end_ns);
     (void)sched_setscheduler(0, policy, &own);
     if (stats.links < links) {
@@ -160,11 +181,17 @@ const char *bench_regime_still(const char *before)
 static void on_message(struct ringbus *bus, const struct ringbus_message *message, void *user)
 {
     struct member *member = user;
-    if (!bench_crowd_check(message->data, message->size, member->expected)) {
-        (void)atomic_fetch_add(&member->page->errors, 1);
-        memcpy(&member->expected, message->data, sizeof member->expected);
+    uint64_t number = member->expected;
+    if (member->page->rising) {
+        memcpy(&number, message->data, sizeof number);
     }
-    member->expected++;
+    if (number < member->expected ||
+        !bench_crowd_check(message->data, message->size, number,
+                           atomic_load_explicit(&member->page->whole, memory_order_relaxed))) {
+        (void)atomic_fetch_add(&member->page->errors, 1);
+        memcpy(&number, message->data, sizeof number);
+    }
+    member->expected = number + 1;
     member->received++;
     if (atomic_load_explicit(&member->page->order, memory_order_relaxed) == BENCH_CROWD_ECHO) {
         (void)ringbus_send(bus, &member->peer, 0, message->data, message->size, 0);
@@ -236,7 +263,7 @@ static void send_share(struct squad *squad)
     struct bench_crowd_page *page = squad->crowd->page;
     unsigned char payload[4096];
     const size_t size = page->share_size;
-    memset(payload, 0, sizeof payload);
+    bench_crowd_fill(payload, size);
     for (uint64_t n = 0; n < page->share; n++) {
         for (unsigned i = 0; i < squad->count; i++) {
             struct member *member = &squad->members[i];
@@ -302,17 +329,17 @@ static _Noreturn void squad_main(const struct bench_run *run, struct squad *squa
 
 static int await_open(struct bench_crowd *crowd)
 {
-    const uint64_t end_ns = bench_now_ns() + OPEN_NS;
-    while (atomic_load(&crowd->page->opened) < crowd->count) {
+    unsigned opened;
+    bench_watch_begin(&crowd->watch);
+    while ((opened = atomic_load(&crowd->page->opened)) < crowd->count) {
         for (unsigned i = 0; i < crowd->process_count; i++) {
             if (waitpid(crowd->pids[i], NULL, WNOHANG) == crowd->pids[i]) {
                 crowd->pids[i] = 0;
                 return -1;
             }
         }
-        if (bench_now_ns() > end_ns) {
-            (void)fprintf(stderr, "bench: %u of %u members opened\n",
-                          atomic_load(&crowd->page->opened), crowd->count);
+        if (bench_watch_stuck(&crowd->watch, opened)) {
+            (void)fprintf(stderr, "bench: %u of %u members opened\n", opened, crowd->count);
             return -1;
         }
         (void)usleep(1000);
@@ -333,6 +360,7 @@ int bench_crowd_start(const struct bench_run *run, struct bench_crowd *crowd)
         return -1;
     }
     (void)fflush(NULL);
+    bench_watch_init(&crowd->watch);
     for (unsigned i = 0; i < crowd->process_count; i++) {
         struct squad squad = {.crowd = crowd, .first = i * MEMBERS_APART};
         const unsigned left = crowd->count - squad.first;
@@ -341,13 +369,15 @@ int bench_crowd_start(const struct bench_run *run, struct bench_crowd *crowd)
         if (crowd->pids[i] == 0) {
             squad_main(run, &squad);
         }
+        bench_watch_add(&crowd->watch, crowd->pids[i]);
     }
+    bench_watch_add(&crowd->watch, run->daemon);
     return await_open(crowd);
 }
 
 void bench_crowd_order(struct bench_crowd *crowd, enum bench_crowd_order order)
 {
-    const uint64_t end_ns = bench_now_ns() + UINT64_C(5000000000);
+    uint32_t obeyed;
     if (atomic_load(&crowd->page->order) == (uint32_t)order) {
         return;
     }
@@ -355,25 +385,32 @@ void bench_crowd_order(struct bench_crowd *crowd, enum bench_crowd_order order)
     atomic_store(&crowd->page->sent, 0);
     atomic_store(&crowd->page->order, (uint32_t)order);
     (void)syscall(SYS_futex, &crowd->page->order, FUTEX_WAKE, 64, NULL, NULL, 0);
-    while (atomic_load(&crowd->page->obeyed) < crowd->process_count && bench_now_ns() < end_ns) {
+    bench_watch_begin(&crowd->watch);
+    while ((obeyed = atomic_load(&crowd->page->obeyed)) < crowd->process_count) {
+        if (bench_watch_stuck(&crowd->watch, obeyed)) {
+            (void)fprintf(stderr, "bench: %s: does not obey\n", crowd->cluster);
+            (void)atomic_fetch_add(&crowd->page->errors, 1);
+            return;
+        }
         (void)sched_yield();
     }
 }
 
 /* Closing thousands of endpoints takes a while, but not for ever. */
-static int reap(pid_t pid)
+static int reap(struct bench_crowd *crowd, pid_t pid)
 {
     int status = 0;
-    for (int i = 0; i < 15000; i++) {
-        if (waitpid(pid, &status, WNOHANG) == pid) {
-            return status == 0 ? 0 : -1;
+    bench_watch_begin(&crowd->watch);
+    while (waitpid(pid, &status, WNOHANG) != pid) {
+        if (bench_watch_stuck(&crowd->watch, 0)) {
+            (void)fprintf(stderr, "bench: a crowd does not end\n");
+            (void)kill(pid, SIGKILL);
+            (void)waitpid(pid, &status, 0);
+            return -1;
         }
         (void)usleep(1000);
     }
-    (void)fprintf(stderr, "bench: a crowd does not end\n");
-    (void)kill(pid, SIGKILL);
-    (void)waitpid(pid, &status, 0);
-    return -1;
+    return status == 0 ? 0 : -1;
 }
 
 int bench_crowd_stop(struct bench_crowd *crowd)
@@ -385,7 +422,7 @@ int bench_crowd_stop(struct bench_crowd *crowd)
     atomic_store(&crowd->page->order, BENCH_CROWD_STOP);
     (void)syscall(SYS_futex, &crowd->page->order, FUTEX_WAKE, 64, NULL, NULL, 0);
     for (unsigned i = 0; i < crowd->process_count; i++) {
-        r = crowd->pids[i] <= 0 || reap(crowd->pids[i]) != 0 ? -1 : r;
+        r = crowd->pids[i] <= 0 || reap(crowd, crowd->pids[i]) != 0 ? -1 : r;
     }
     const uint64_t errors = atomic_load(&crowd->page->errors);
     if (errors != 0) {

@@ -4,9 +4,10 @@
 /*
  * bench/crowd.h - many endpoints in a few processes on the second core, on the orders of one
  * endpoint in the process that measures. Each member checks number, size and content of what
- * it receives.
+ * it receives: first and last word of each payload, every byte while the page says so.
  */
 #include "bench/run.h"
+#include "bench/watch.h"
 
 #include <ringbus/ringbus.h>
 #include <stdatomic.h>
@@ -29,6 +30,8 @@ struct bench_crowd_page {
     _Alignas(128) _Atomic(uint32_t) opened;
     _Atomic(uint32_t) obeyed; /* processes that carry out the present order */
     _Atomic(uint32_t) sent;   /* processes that have sent everything */
+    _Atomic(bool) whole;      /* compare every byte: in the warm-up */
+    bool rising;              /* numbers have gaps, since each member gets a part of them */
     uint64_t share;           /* messages of each member */
     uint64_t share_size;
 };
@@ -43,6 +46,7 @@ struct bench_crowd {
     unsigned process_count; /**< set by start */
     pid_t pids[BENCH_CROWD_PROCESSES];
     struct bench_crowd_page *page;
+    struct bench_watch watch; /* of its processes */
 };
 
 /** Forks and waits until every member is registered. 0; -1 with a line on stderr. */
@@ -70,6 +74,8 @@ const char *bench_regime(void);
 /** The same when it was @p before and still is, else "all". */
 const char *bench_regime_still(const char *before);
 
+/** What a payload holds between its number and its check word. */
+void bench_crowd_fill(unsigned char *payload, size_t size);
 /** Number and check word of a payload, as the members expect them. */
 static inline void bench_crowd_stamp(unsigned char *payload, size_t size, uint64_t number)
 {
@@ -79,6 +85,6 @@ static inline void bench_crowd_stamp(unsigned char *payload, size_t size, uint64
         memcpy(payload + size - sizeof last, &last, sizeof last);
     }
 }
-bool bench_crowd_check(const unsigned char *payload, size_t size, uint64_t number);
+bool bench_crowd_check(const unsigned char *payload, size_t size, uint64_t number, bool whole);
 
 #endif

@@ -49,6 +49,27 @@ static bool known(const char *name)
     return false;
 }
 
+/* A peer that was asked for by name takes part, or the run does not begin. */
+static bool peers_known(const char *list)
+{
+    if (strcmp(list, "all") == 0 || strcmp(list, "none") == 0) {
+        return true;
+    }
+    for (size_t length = 0; *list != '\0'; list += length + (list[length] == ',' ? 1 : 0)) {
+        char name[32];
+        length = strcspn(list, ",");
+        (void)snprintf(name, sizeof name, "%.*s", (int)length, list);
+        if (bench_contender_find(name) == NULL) {
+            (void)fprintf(stderr,
+                          "bench: no peer %s, or its packages are not there; --list names "
+                          "those that are\n",
+                          name);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* 0 run, 1 done, 2 wrong. */
 static int read_options(int argc, char **argv, struct bench_options *o)
 {
@@ -114,7 +135,7 @@ static int read_options(int argc, char **argv, struct bench_options *o)
         }
         o->names[o->name_count++] = argv[i];
     }
-    return o->ringbusd != NULL ? 0 : 2;
+    return o->ringbusd != NULL && peers_known(o->peers) ? 0 : 2;
 }
 
 static bool wanted(const struct bench_workload *workload)

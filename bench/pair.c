@@ -319,6 +319,7 @@ static int await_done(struct bench_pair *pair, uint32_t target, const char *why)
     for (unsigned i = 0; i < pair->slot_count; i++) {
         bench_watch_add(&watch, pair->places[i].helper);
     }
+    bench_watch_begin(&watch);
     for (;;) {
         const uint32_t done = atomic_load(&pair->page->done);
         if (done >= target) {

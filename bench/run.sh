@@ -41,7 +41,7 @@ unpack=""
 want() { # want PACKAGE...
     for package in "$@"; do
         case $package in
-        +*) installed "${package#+}" || [ -e "$build/peers/${package#+}" ] || unpack="$unpack ${package#+}" ;;
+        +*) [ -e "$build/peers/${package#+}" ] || installed "${package#+}" || unpack="$unpack ${package#+}" ;;
         *) installed "$package" || missing="$missing $package" ;;
         esac
     done
@@ -49,27 +49,39 @@ want() { # want PACKAGE...
 if command -v apt-get >/dev/null; then
     [ -n "$nothing" ] || want strace
     [ -n "$partial" ] || want gnuplot-nox
+    grep -v '^#' "$here/peers.txt" >"$build/peers.list"
     while read -r name packages; do
         # shellcheck disable=SC2086 # a list of words is meant
         case ",$peers," in *",$name,"* | *,all,*) want $packages ;; esac
-    done <"$here/peers.txt"
+    done <"$build/peers.list"
 fi
-if [ -n "$missing$unpack" ]; then
-    echo "bench: installing$missing$unpack"
+unpack_one() { # unpack_one PACKAGE
+    folder=$(mktemp -d)
+    (cd "$folder" && apt-get download -qq "$1") && mkdir -p "$build/peers" &&
+        dpkg-deb -x "$folder"/*.deb "$build/peers" && : >"$build/peers/$1" && rm -r "$folder"
+}
+install() { # no "set -e" in here: it is asked whether it worked
     sudo=""
     [ "$(id -u)" = 0 ] || sudo=sudo
-    $sudo apt-get update -qq >/dev/null
+    worked=0
+    $sudo apt-get update -qq >/dev/null || worked=1
     # shellcheck disable=SC2086 # a list of words is meant
     [ -z "$missing" ] ||
-        DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null
+        DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null ||
+        worked=1
     for package in $unpack; do
-        folder=$(mktemp -d)
-        (cd "$folder" && apt-get download -qq "$package")
-        mkdir -p "$build/peers"
-        dpkg-deb -x "$folder"/*.deb "$build/peers"
-        rm -r "$folder"
-        : >"$build/peers/$package"
+        unpack_one "$package" || worked=1
     done
+    return $worked
+}
+if [ -n "$missing$unpack" ]; then
+    # shellcheck disable=SC2086 # lists of words are meant
+    missing=$(printf '%s\n' $missing | sort -u | tr '\n' ' ')
+    # shellcheck disable=SC2086
+    unpack=$(printf '%s\n' $unpack | sort -u | tr '\n' ' ')
+    echo "bench: installing $missing$unpack"
+    # Without these the run is a smaller one; what was asked for by name is missed further down.
+    install || echo "bench: not everything could be installed" >&2
 fi
 # Packages may have come since the last time, by whatever way.
 case $peers in "" | none) ;; *) cmake "$build" >/dev/null ;; esac

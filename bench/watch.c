@@ -14,7 +14,6 @@
 void bench_watch_init(struct bench_watch *watch)
 {
     memset(watch, 0, sizeof *watch);
-    watch->looked_ns = bench_now_ns();
 }
 
 /* 0 when it has ended. */
@@ -31,9 +30,15 @@ static uint64_t process_cpu_ns(pid_t pid)
 void bench_watch_add(struct bench_watch *watch, pid_t pid)
 {
     if (pid > 0 && watch->count < BENCH_WATCH_MAX) {
-        watch->cpu_ns[watch->count] = process_cpu_ns(pid);
         watch->pids[watch->count++] = pid;
     }
+}
+
+void bench_watch_begin(struct bench_watch *watch)
+{
+    watch->begun = false;
+    watch->looked_ns = bench_now_ns();
+    memset(watch->chance_ns, 0, sizeof watch->chance_ns);
 }
 
 static bool thread_wants_to_run(pid_t pid, const char *thread)
@@ -85,13 +90,14 @@ bool bench_watch_stuck(struct bench_watch *watch, uint64_t progress)
         const uint64_t cpu = process_cpu_ns(watch->pids[i]);
         const uint64_t ran = cpu > watch->cpu_ns[i] ? cpu - watch->cpu_ns[i] : 0;
         watch->cpu_ns[i] = cpu;
-        if (progress != watch->progress) {
+        if (!watch->begun || progress != watch->progress) {
             watch->chance_ns[i] = 0;
         } else {
             watch->chance_ns[i] += wants_to_run(watch->pids[i]) ? ran : wall;
         }
         stuck = stuck && watch->chance_ns[i] >= PATIENCE_NS;
     }
+    watch->begun = true;
     watch->progress = progress;
     return stuck;
 }

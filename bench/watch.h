@@ -19,6 +19,7 @@
 struct bench_watch {
     pid_t pids[BENCH_WATCH_MAX];
     unsigned count;
+    bool begun; /* there is a look to compare with */
     uint64_t progress;
     uint64_t looked_ns;
     uint64_t cpu_ns[BENCH_WATCH_MAX];
@@ -27,7 +28,10 @@ struct bench_watch {
 
 /** Nobody yet. */
 void bench_watch_init(struct bench_watch *watch);
+/** @p pid  up to 0: nobody */
 void bench_watch_add(struct bench_watch *watch, pid_t pid);
+/** Before each wait: what was before does not count. Takes next to no time. */
+void bench_watch_begin(struct bench_watch *watch);
 /** Call it again and again while waiting; it looks at most ten times a second. @p progress is any
  * figure that changes when something goes forward. */
 bool bench_watch_stuck(struct bench_watch *watch, uint64_t progress);

@@ -14,6 +14,7 @@
     X(cpu)                                                                                         \
     X(syscalls)                                                                                    \
     X(broadcast)                                                                                   \
+    X(broadcast_large)                                                                             \
     X(fan)                                                                                         \
     X(dispatch)                                                                                    \
     X(idle_links)                                                                                  \

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define OPEN_NS UINT64_C(10000000000)
+#define OPEN_NS UINT64_C(60000000000)
 
 enum flavour { PLAIN, ROOMY, NO_SPIN, REQUESTS };
 
@@ -307,13 +307,13 @@ RINGBUS_CONTENDER(bench_ringbus_claim,
                   "default options, built in place between ringbus_claim() and ringbus_commit()",
                   open_claimed,
                   claimed,
-                  BENCH_CAN_BUSY | BOTH_WAYS);
+                  BOTH_MODES | BOTH_WAYS);
 RINGBUS_CONTENDER(bench_ringbus_reference,
                   "ringbus-ref",
                   "default options, ringbus_send_loan(), the payload is not touched",
                   open_loaned,
                   loaned,
-                  BENCH_CAN_BUSY | BOTH_WAYS | BENCH_REFERENCE);
+                  BOTH_MODES | BOTH_WAYS | BENCH_REFERENCE);
 RINGBUS_CONTENDER(bench_ringbus_no_spin,
                   "ringbus-no-spin",
                   "pinned before it opens, spin_us = 1: sleeps at once",

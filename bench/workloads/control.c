@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define SAMPLES_MAX 200U
-#define PATIENCE_NS UINT64_C(3000000000)
+#define PATIENCE_NS UINT64_C(60000000000) /* ends a hang; what is promised is in bench/bars.c */
 
 static unsigned samples(const struct bench_run *run, unsigned full)
 {

@@ -9,8 +9,12 @@
 
 #define BLOCKS_MAX  200U
 #define BURST       16U
+#define SMALL       1024U
+#define LARGE       65536U
+#define LARGE_BURST 4U
 #define LANE_BYTES  32768U /* takes a burst that nobody reads yet */
-#define PATIENCE_NS UINT64_C(3000000000)
+#define LOOKS       1024U  /* at a counter, between two at the processes */
+#define WARM        3U     /* blocks; in them all bytes are compared */
 
 struct fan {
     struct bench_crowd crowd;
@@ -20,6 +24,9 @@ struct fan {
     uint64_t expected[513];  /* next number from each member */
     uint64_t errors;
     uint64_t taken;
+    uint64_t picked; /* messages to whom was chosen */
+    bool whole;
+    unsigned char *payload; /* as the receivers expect it, but for number and check word */
 };
 
 static void on_message(struct ringbus *bus, const struct ringbus_message *message, void *user)
@@ -27,7 +34,8 @@ static void on_message(struct ringbus *bus, const struct ringbus_message *messag
     struct fan *fan = user;
     (void)bus;
     const int32_t i = message->from.instance;
-    if (i < 1 || i > 512 || !bench_crowd_check(message->data, message->size, fan->expected[i])) {
+    if (i < 1 || i > 512 ||
+        !bench_crowd_check(message->data, message->size, fan->expected[i], fan->whole)) {
         fan->errors++;
         return;
     }
@@ -35,101 +43,148 @@ static void on_message(struct ringbus *bus, const struct ringbus_message *messag
     fan->taken++;
 }
 
-static int fan_open(struct bench_run *run, struct fan *fan, const char *cluster, unsigned members)
+struct shape {
+    const char *cluster;
+    unsigned members;
+    size_t size; /* of a payload */
+    bool rising; /* of all messages each member gets a part */
+};
+
+static int fan_open(struct bench_run *run, struct fan *fan, const struct shape *shape)
 {
     struct ringbus_options options = bench_endpoint_options(run, RINGBUS_MODE_BUSY);
     memset(fan, 0, sizeof *fan);
-    fan->crowd.cluster = cluster;
-    fan->crowd.count = members;
+    fan->crowd.cluster = shape->cluster;
+    fan->crowd.count = shape->members;
     fan->crowd.mode = RINGBUS_MODE_BUSY;
     fan->crowd.lane_bytes = LANE_BYTES;
     fan->crowd.small_pool = true;
     options.lane_bytes = LANE_BYTES;
-    options.pool[0].chunk_bytes = 1024;
+    options.pool[0].chunk_bytes = shape->size <= 1024 ? 1024 : (uint32_t)shape->size;
     options.pool[0].count = 256;
     options.on_message = on_message;
     options.user = fan;
-    if (bench_crowd_start(run, &fan->crowd) != 0) {
+    fan->payload = malloc(shape->size);
+    if (fan->payload == NULL || bench_crowd_start(run, &fan->crowd) != 0) {
         return -1;
     }
+    bench_crowd_fill(fan->payload, shape->size);
+    fan->crowd.page->rising = shape->rising;
     bench_crowd_order(&fan->crowd, BENCH_CROWD_POLL);
     bench_pin(0);
     fan->bus = bench_endpoint_open(&options, NULL);
-    return fan->bus == NULL ? -1 : bench_endpoint_link(fan->bus, cluster, members, &fan->all);
+    return fan->bus == NULL
+               ? -1
+               : bench_endpoint_link(fan->bus, shape->cluster, shape->members, &fan->all);
 }
 
 static int fan_close(struct fan *fan)
 {
     (void)ringbus_close(fan->bus, 0);
+    free(fan->payload);
     return bench_crowd_stop(&fan->crowd) != 0 || fan->errors != 0 ? -1 : 0;
 }
 
-/* Waits until the members have received @p more messages than before. */
+static void compare_whole(struct fan *fan, bool whole)
+{
+    fan->whole = whole;
+    if (fan->crowd.page != NULL) {
+        atomic_store(&fan->crowd.page->whole, whole);
+    }
+}
+
+/* Waits until the members have received @p more messages than before: as many, not more. */
 static int await_members(struct fan *fan, uint64_t more)
 {
-    const uint64_t end_ns = bench_now_ns() + PATIENCE_NS;
+    uint64_t received;
+    unsigned looks = 0;
     fan->received += more;
-    while (atomic_load(&fan->crowd.page->received) < fan->received) {
+    bench_watch_begin(&fan->crowd.watch);
+    while ((received = atomic_load(&fan->crowd.page->received)) < fan->received) {
         bench_pause();
-        if (bench_now_ns() > end_ns) {
+        if (++looks % LOOKS == 0 && bench_watch_stuck(&fan->crowd.watch, received)) {
             (void)fprintf(stderr, "bench: %s: messages were lost\n", fan->crowd.cluster);
             return -1;
         }
+    }
+    if (received > fan->received) {
+        (void)fprintf(stderr, "bench: %s: messages came twice\n", fan->crowd.cluster);
+        return -1;
     }
     return 0;
 }
 
 /* ---- broadcast ------------------------------------------------------------------------------- */
 
-static int publish(struct fan *fan, uint64_t number, bool reference)
+static int publish(struct fan *fan, size_t size, uint64_t number, bool reference)
 {
-    unsigned char payload[1024] = {0};
     if (!reference) {
-        bench_crowd_stamp(payload, sizeof payload, number);
-        return ringbus_send(fan->bus, &fan->all, 0, payload, sizeof payload, 0);
+        bench_crowd_stamp(fan->payload, size, number);
+        return ringbus_send(fan->bus, &fan->all, 0, fan->payload, size, 0);
     }
     struct ringbus_loan loan;
-    int r = ringbus_loan(fan->bus, sizeof payload, &loan);
+    int r = ringbus_loan(fan->bus, size, &loan);
     if (r != 0) {
         return r;
     }
-    bench_crowd_stamp(loan.data, sizeof payload, number);
-    r = ringbus_send_loan(fan->bus, &fan->all, 0, &loan, sizeof payload, 0);
+    if (fan->whole) {
+        memcpy(loan.data, fan->payload, size);
+    }
+    bench_crowd_stamp(loan.data, size, number);
+    r = ringbus_send_loan(fan->bus, &fan->all, 0, &loan, size, 0);
     (void)ringbus_loan_return(fan->bus, &loan);
     return r;
 }
 
-static int broadcast_to(struct bench_run *run, unsigned readers, bool reference, double seconds)
+struct broadcast {
+    unsigned readers;
+    size_t size;
+    unsigned burst; /* publishes that nobody needs to read meanwhile */
+    bool reference;
+    double seconds;
+};
+
+static void say_broadcast(struct bench_run *run, const struct broadcast *b, double *ns, unsigned n)
+{
+    char param[24];
+    const bool small = b->size == SMALL;
+    (void)snprintf(param, sizeof param, "%u reader%s%s", b->readers, b->readers == 1 ? "" : "s",
+                   small ? "" : ", 64 KiB");
+    bench_run_value(run, small ? "broadcast" : "broadcast-large",
+                    b->reference ? "ringbus-ref" : "ringbus", param, b->readers, "busy", "ns", ns,
+                    n);
+}
+
+static int broadcast_to(struct bench_run *run, const struct broadcast *b)
 {
     static struct fan fan;
     double ns[BLOCKS_MAX];
-    char param[24];
     unsigned n = 0;
     uint64_t number = 0;
+    const struct shape shape = {.cluster = "Readers", .members = b->readers, .size = b->size};
     const char *regime = bench_regime();
-    int r = fan_open(run, &fan, "Readers", readers);
+    int r = fan_open(run, &fan, &shape);
     fan.all.instance = RINGBUS_ALL;
-    const uint64_t end_ns = bench_now_ns() + (uint64_t)(seconds * 1e9);
-    for (unsigned b = 0; r == 0 && n < BLOCKS_MAX && (b < 10 || bench_now_ns() < end_ns); b++) {
+    const uint64_t end_ns = bench_now_ns() + (uint64_t)(b->seconds * 1e9);
+    for (unsigned k = 0; r == 0 && n < BLOCKS_MAX && (k < 10 || bench_now_ns() < end_ns); k++) {
+        compare_whole(&fan, k < WARM);
         const uint64_t start = bench_now_ns();
-        for (unsigned i = 0; r == 0 && i < BURST; i++) {
-            if (publish(&fan, number++, reference) != (int)readers) {
+        for (unsigned i = 0; r == 0 && i < b->burst; i++) {
+            if (publish(&fan, b->size, number++, b->reference) != (int)b->readers) {
                 (void)fprintf(stderr, "bench: a broadcast did not reach all: %s\n",
                               ringbus_errmsg(fan.bus));
                 r = -1;
             }
         }
-        ns[n] = (double)(bench_now_ns() - start) / BURST;
-        n += b >= 3 ? 1U : 0U; /* warm by then */
-        r = r == 0 ? await_members(&fan, (uint64_t)BURST * readers) : r;
+        ns[n] = (double)(bench_now_ns() - start) / b->burst;
+        n += k >= WARM ? 1U : 0U;
+        r = r == 0 ? await_members(&fan, (uint64_t)b->burst * b->readers) : r;
         (void)ringbus_poll(fan.bus, 64);
     }
     r = fan_close(&fan) != 0 ? -1 : r;
     run->regime = bench_regime_still(regime);
     if (r == 0) {
-        (void)snprintf(param, sizeof param, "%u reader%s", readers, readers == 1 ? "" : "s");
-        bench_run_value(run, "broadcast", reference ? "ringbus-ref" : "ringbus", param, readers,
-                        "busy", "ns", ns, n);
+        say_broadcast(run, b, ns, n);
     }
     return r;
 }
@@ -139,10 +194,28 @@ static int broadcast(struct bench_run *run, const struct bench_workload *workloa
     const unsigned all[] = {1, 2, 4, 8, 16, 32, 64};
     const bool brief = run->options.quick || run->options.smoke;
     int r = 0;
-    for (unsigned i = brief ? 6 : 0; i < 7; i++) {
-        const double seconds = bench_run_seconds(run, workload) / (brief ? 2 : 14);
-        r = broadcast_to(run, all[i], true, seconds) != 0 ? -1 : r;
-        r = broadcast_to(run, all[i], false, seconds) != 0 ? -1 : r;
+    for (unsigned i = brief ? 12 : 0; i < 14; i++) {
+        const struct broadcast b = {.readers = all[i / 2],
+                                    .size = SMALL,
+                                    .burst = BURST,
+                                    .reference = i % 2 == 0,
+                                    .seconds = bench_run_seconds(run, workload) / (brief ? 2 : 14)};
+        r = broadcast_to(run, &b) != 0 ? -1 : r;
+    }
+    return r;
+}
+
+static int broadcast_large(struct bench_run *run, const struct bench_workload *workload)
+{
+    const unsigned all[] = {1, 8, 64};
+    int r = 0;
+    for (unsigned i = 0; i < 6; i++) {
+        const struct broadcast b = {.readers = all[i / 2],
+                                    .size = LARGE,
+                                    .burst = LARGE_BURST,
+                                    .reference = i % 2 == 0,
+                                    .seconds = bench_run_seconds(run, workload) / 6};
+        r = broadcast_to(run, &b) != 0 ? -1 : r;
     }
     return r;
 }
@@ -152,44 +225,43 @@ static int broadcast(struct bench_run *run, const struct bench_workload *workloa
 static int gather(struct fan *fan, unsigned members, uint64_t share, double *rate)
 {
     const uint64_t target = fan->taken + share * members;
-    const uint64_t end_ns = bench_now_ns() + PATIENCE_NS;
+    unsigned looks = 0;
     fan->crowd.page->share = share;
     fan->crowd.page->share_size = 48;
     uint64_t start = 0; /* when the first arrives: the members have to wake up */
     bench_crowd_order(&fan->crowd, BENCH_CROWD_SEND);
+    bench_watch_begin(&fan->crowd.watch);
     while (fan->taken < target && fan->errors == 0) {
         const int got = ringbus_poll(fan->bus, 1024);
         if (start == 0 && got > 0) {
             start = bench_now_ns();
         }
-        if (got == 0) {
-            for (unsigned i = 0; i < 32; i++) {
-                bench_pause();
-            }
+        for (unsigned i = 0; got == 0 && i < 32; i++) {
+            bench_pause();
         }
-        if (bench_now_ns() > end_ns) {
+        if (++looks % LOOKS == 0 && bench_watch_stuck(&fan->crowd.watch, fan->taken)) {
             (void)fprintf(stderr, "bench: messages were lost on the way to one\n");
             return -1;
         }
     }
     *rate = (double)(share * members) * 1e3 / (double)(bench_now_ns() - start);
     bench_crowd_order(&fan->crowd, BENCH_CROWD_REST);
-    return fan->errors == 0 ? 0 : -1;
+    return fan->errors == 0 && fan->taken == target ? 0 : -1;
 }
 
 static int
 scatter(struct fan *fan, unsigned members, uint64_t share, uint64_t *number, double *rate)
 {
-    unsigned char payload[48] = {0};
+    unsigned char *payload = fan->payload;
+    const size_t size = 48;
     struct ringbus_addr to = fan->all;
     const uint64_t start = bench_now_ns();
     for (uint64_t k = 0; k < share; k++, (*number)++) {
-        bench_crowd_stamp(payload, sizeof payload, *number);
+        bench_crowd_stamp(payload, size, *number);
         for (unsigned i = 1; i <= members; i++) {
             to.instance = (int32_t)i;
             int r;
-            while ((r = ringbus_send(fan->bus, &to, 0, payload, sizeof payload, 0)) ==
-                   RINGBUS_E_FULL) {
+            while ((r = ringbus_send(fan->bus, &to, 0, payload, size, 0)) == RINGBUS_E_FULL) {
                 bench_pause();
             }
             if (r != 1) {
@@ -211,15 +283,17 @@ static int fan_rates(struct bench_run *run, unsigned members, double seconds)
     uint64_t number = 0;
     unsigned n = 0;
     const uint64_t share = 65536 / members;
+    const struct shape shape = {.cluster = "Fan", .members = members, .size = 48};
     const char *regime = bench_regime();
-    int r = fan_open(run, &fan, "Fan", members);
+    int r = fan_open(run, &fan, &shape);
     const uint64_t end_ns = bench_now_ns() + (uint64_t)(seconds * 1e9);
-    for (unsigned b = 0; r == 0 && n < BLOCKS_MAX && (b < 5 || bench_now_ns() < end_ns); b++) {
+    for (unsigned b = 0; r == 0 && n < BLOCKS_MAX && (b < 6 || bench_now_ns() < end_ns); b++) {
+        compare_whole(&fan, b < WARM);
         bench_crowd_order(&fan.crowd, BENCH_CROWD_POLL);
         r = scatter(&fan, members, share, &number, &out[n]);
         bench_crowd_order(&fan.crowd, BENCH_CROWD_REST);
         r = r == 0 ? gather(&fan, members, share, &in[n]) : r;
-        n += b >= 2 ? 1U : 0U;
+        n += b >= WARM ? 1U : 0U;
     }
     r = fan_close(&fan) != 0 ? -1 : r;
     run->regime = bench_regime_still(regime);
@@ -255,7 +329,6 @@ static unsigned picks(unsigned members)
 static double
 time_sends(struct fan *fan, unsigned members, uint64_t seed, enum pick pick, int *failed)
 {
-    const unsigned char payload[8] = {0};
     struct ringbus_addr to = fan->all;
     uint64_t x = seed;
     const unsigned count = picks(members);
@@ -267,17 +340,12 @@ time_sends(struct fan *fan, unsigned members, uint64_t seed, enum pick pick, int
         to.instance = pick == DIRECT_RANDOM ? (int32_t)(((x >> 32) * members) >> 32) + 1
                       : pick == DIRECT_TURN ? (int32_t)(i % members) + 1
                                             : RINGBUS_ANY;
-        const int r = ringbus_send(fan->bus, &to, x, payload, sizeof payload,
+        const uint64_t number = fan->picked++;
+        const int r = ringbus_send(fan->bus, &to, x, &number, sizeof number,
                                    pick == BY_HASH ? RINGBUS_KEY : 0);
         *failed |= r != 1;
     }
     return (double)(bench_now_ns() - start) / count;
-}
-
-static void count_only(struct fan *fan)
-{
-    /* Numbers are not in order here: the members count, and that is all that is asked. */
-    atomic_store(&fan->crowd.page->errors, 0);
 }
 
 static int dispatch_over(struct bench_run *run, unsigned members, double seconds)
@@ -292,7 +360,9 @@ static int dispatch_over(struct bench_run *run, unsigned members, double seconds
     unsigned n = 0;
     int failed = 0;
     uint64_t seed = UINT64_C(0x2545f4914f6cdd1d);
-    int r = fan_open(run, &fan, "Picked", members);
+    const struct shape shape = {
+        .cluster = "Picked", .members = members, .size = sizeof(uint64_t), .rising = true};
+    int r = fan_open(run, &fan, &shape);
     const uint64_t end_ns = bench_now_ns() + (uint64_t)(seconds * 1e9);
     for (unsigned b = 0; r == 0 && n < BLOCKS_MAX && (b < 8 || bench_now_ns() < end_ns); b++) {
         double ns[4];
@@ -307,9 +377,8 @@ static int dispatch_over(struct bench_run *run, unsigned members, double seconds
         }
         by_hash[n] = ns[BY_HASH] - ns[DIRECT_RANDOM];
         in_turn[n] = ns[IN_TURN] - ns[DIRECT_TURN];
-        n += b >= 3 ? 1U : 0U;
+        n += b >= WARM ? 1U : 0U;
     }
-    count_only(&fan);
     r = fan_close(&fan) != 0 || failed != 0 ? -1 : r;
     if (r == 0) {
         (void)snprintf(param, sizeof param, "%u instances", members);
@@ -335,6 +404,9 @@ static int dispatch(struct bench_run *run, const struct bench_workload *workload
 
 const struct bench_workload bench_broadcast = {
     "broadcast", "one publish of 1 KiB to N readers, time of the publisher", 7, true, broadcast};
+const struct bench_workload bench_broadcast_large = {
+    "broadcast-large", "one publish of 64 KiB to N readers, time of the publisher", 3, false,
+    broadcast_large};
 const struct bench_workload bench_fan = {
     "fan", "48 B messages from N senders to one, and from one to N", 4, false, fan};
 const struct bench_workload bench_dispatch = {

@@ -14,20 +14,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BLOCKS_MAX  200U
-#define POLLS       2000U
-#define PATIENCE_NS UINT64_C(3000000000)
+#define BLOCKS_MAX 200U
+#define POLLS      2000U
+#define LOOKS      1024U
 
 struct echoed {
     uint64_t expected;
     uint64_t errors;
+    bool whole; /* compare every byte */
 };
 
 static void on_message(struct ringbus *bus, const struct ringbus_message *message, void *user)
 {
     struct echoed *echoed = user;
     (void)bus;
-    echoed->errors += bench_crowd_check(message->data, message->size, echoed->expected) ? 0U : 1U;
+    if (!bench_crowd_check(message->data, message->size, echoed->expected, echoed->whole)) {
+        echoed->errors++;
+    }
     echoed->expected++;
 }
 
@@ -43,10 +46,16 @@ static double empty_polls(struct ringbus *bus)
 }
 
 /* With the first member, among all the silent ones. */
-static double round_trips(struct ringbus *bus, const struct ringbus_addr *to, struct echoed *echoed)
+static double round_trips(struct bench_crowd *crowd,
+                          struct ringbus *bus,
+                          const struct ringbus_addr *to,
+                          struct echoed *echoed)
 {
-    unsigned char payload[48] = {0};
+    unsigned char payload[48];
     const unsigned rounds = 200;
+    unsigned looks = 0;
+    bench_crowd_fill(payload, sizeof payload);
+    bench_watch_begin(&crowd->watch);
     const uint64_t start = bench_now_ns();
     for (unsigned i = 0; i < rounds; i++) {
         const uint64_t number = echoed->expected;
@@ -57,7 +66,7 @@ static double round_trips(struct ringbus *bus, const struct ringbus_addr *to, st
         }
         while (echoed->expected == number) {
             (void)ringbus_poll(bus, 64);
-            if (bench_now_ns() - start > PATIENCE_NS) {
+            if (++looks % LOOKS == 0 && bench_watch_stuck(&crowd->watch, number)) {
                 echoed->errors++;
                 return 0;
             }
@@ -97,10 +106,12 @@ static int poll_with(struct bench_run *run, unsigned links, double seconds)
     (void)ringbus_resolve("/Bench/local/host/w0/g0/Idle/1", &addr);
     const uint64_t end_ns = bench_now_ns() + (uint64_t)(seconds * 1e9);
     for (unsigned b = 0; r == 0 && n < BLOCKS_MAX && (b < 8 || bench_now_ns() < end_ns); b++) {
+        echoed.whole = b < 3;
+        atomic_store(&crowd.page->whole, echoed.whole);
         bench_crowd_order(&crowd, BENCH_CROWD_REST);
         ns[n] = empty_polls(bus);
         bench_crowd_order(&crowd, BENCH_CROWD_ECHO);
-        trip[n] = round_trips(bus, &addr, &echoed);
+        trip[n] = round_trips(&crowd, bus, &addr, &echoed);
         n += b >= 3 ? 1U : 0U;
         r = echoed.errors != 0 ? -1 : 0;
     }
@@ -259,9 +270,12 @@ static int
 send_cost(struct bench_crowd *crowd, struct ringbus *bus, const struct ringbus_addr *to, double *ns)
 {
     static uint64_t number;
-    unsigned char payload[48] = {0};
+    unsigned char payload[48];
     const uint64_t count = 200;
-    const uint64_t before = atomic_load(&crowd->page->received);
+    uint64_t received = atomic_load(&crowd->page->received);
+    const uint64_t before = received;
+    unsigned looks = 0;
+    bench_crowd_fill(payload, sizeof payload);
     bench_crowd_order(crowd, BENCH_CROWD_REST);
     if (before == 0) {
         number = 0;
@@ -275,13 +289,14 @@ send_cost(struct bench_crowd *crowd, struct ringbus *bus, const struct ringbus_a
     }
     *ns = (double)(bench_now_ns() - start) / (double)count;
     bench_crowd_order(crowd, BENCH_CROWD_POLL);
-    while (atomic_load(&crowd->page->received) < before + count) {
+    bench_watch_begin(&crowd->watch);
+    while ((received = atomic_load(&crowd->page->received)) < before + count) {
         bench_pause();
-        if (bench_now_ns() - start > PATIENCE_NS) {
+        if (++looks % LOOKS == 0 && bench_watch_stuck(&crowd->watch, received)) {
             return -1;
         }
     }
-    return 0;
+    return received == before + count ? 0 : -1;
 }
 
 static int send_block(struct bench_crowd *crowd,
@@ -292,6 +307,7 @@ static int send_block(struct bench_crowd *crowd,
 {
     int r = 0;
     for (unsigned i = 0; r == 0 && i < n + 5; i++) {
+        atomic_store(&crowd->page->whole, i < 5);
         r = send_cost(crowd, bus, to, &ns[i < 5 ? 0 : i - 5]);
     }
     return r;

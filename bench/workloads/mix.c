@@ -2,8 +2,8 @@
 /*
  * bench/workloads/mix.c - a day in the life: twenty processes, each linked to all others, with
  * default options, on both cores; many messages of 40 to 200 bytes, some of 1 to 8 KiB, few
- * of 64 KiB to 1 MiB. Each carries its number, its time and its size's pattern; the receiver
- * checks all three. Each sends ten in a tick of a millisecond whatever the others do (open
+ * of 64 KiB to 1 MiB. Each carries its number, its time and its size; the receiver checks the
+ * number, the size and every byte. Each sends ten in a tick of a millisecond whatever the others do (open
  * loop), so that a stall shows as latency, which counts from the first attempt to send.
  */
 #include "bench/crowd.h"
@@ -17,11 +17,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PROCESSES   20U
-#define CLUSTER     "/Bench/local/host/w0/g0/Mix"
-#define TICK_NS     UINT64_C(1000000)
-#define TICK_COUNT  10U /* messages of each process in a tick */
-#define PATIENCE_NS UINT64_C(20000000000)
+#define PROCESSES  20U
+#define CLUSTER    "/Bench/local/host/w0/g0/Mix"
+#define TICK_NS    UINT64_C(1000000)
+#define TICK_COUNT 10U /* messages of each process in a tick */
+#define LARGEST    ((size_t)1 << 20)
 
 struct page {
     _Atomic(uint32_t) linked;
@@ -48,9 +48,10 @@ struct player {
     uint64_t random;
     uint64_t to_number[PROCESSES + 1];
     uint64_t from_number[PROCESSES + 1];
-    uint64_t received;
+    uint64_t received; /* since the page was told */
     uint64_t errors;
-    unsigned char *payload;
+    unsigned char *payload; /* the pattern, but for head and check word of the last message */
+    unsigned char *pattern;
 };
 
 static uint64_t next_random(struct player *player)
@@ -62,12 +63,18 @@ static uint64_t next_random(struct player *player)
     return player->random = x;
 }
 
-static bool right(const struct ringbus_message *message, const struct head *head)
+static bool
+right(const struct player *player, const struct ringbus_message *message, const struct head *head)
 {
     uint64_t last = 0;
     const unsigned char *bytes = message->data;
+    const size_t inner = sizeof *head + sizeof last;
+    if (message->size < inner || head->size != message->size) {
+        return false;
+    }
     memcpy(&last, bytes + message->size - sizeof last, sizeof last);
-    return head->size == message->size && last == (head->number ^ ~head->size);
+    return last == (head->number ^ ~head->size) &&
+           memcmp(bytes + sizeof *head, player->pattern + sizeof *head, message->size - inner) == 0;
 }
 
 static void on_message(struct ringbus *bus, const struct ringbus_message *message, void *user)
@@ -76,15 +83,19 @@ static void on_message(struct ringbus *bus, const struct ringbus_message *messag
     struct head head;
     const int32_t from = message->from.instance;
     (void)bus;
+    if (message->size < sizeof head) {
+        player->errors++;
+        return;
+    }
     memcpy(&head, message->data, sizeof head);
-    if (from < 1 || from > (int32_t)PROCESSES || !right(message, &head) ||
+    const uint64_t now = bench_now_ns(); /* before the bytes are compared */
+    player->received++;
+    if (from < 1 || from > (int32_t)PROCESSES || !right(player, message, &head) ||
         head.number != player->from_number[from]) {
         player->errors++;
         return;
     }
     player->from_number[from]++;
-    player->received++;
-    const uint64_t now = bench_now_ns();
     player->page->histograms[player->index][rbi_histogram_index(now - head.when_ns)]++;
 }
 
@@ -94,7 +105,7 @@ static size_t draw_size(struct player *player)
     const uint64_t r = next_random(player) >> 16;
     const uint64_t size = kind < 900   ? 40 + r % 161
                           : kind < 998 ? 1024 + r % 7169
-                                       : 65536 + r % ((1U << 20) - 65536 + 1);
+                                       : 65536 + r % (LARGEST - 65536 + 1);
     return (size_t)size;
 }
 
@@ -113,6 +124,8 @@ static int send_one(struct player *player)
     for (;;) {
         const int r = ringbus_send(player->bus, &to, 0, player->payload, size, 0);
         if (r == 1) {
+            memcpy(player->payload + size - sizeof last, player->pattern + size - sizeof last,
+                   sizeof last);
             player->to_number[peer]++;
             (void)atomic_fetch_add(&player->page->sent, 1);
             (void)atomic_fetch_add(&player->page->bytes, size);
@@ -128,49 +141,49 @@ static int send_one(struct player *player)
     }
 }
 
+static void poll_once(struct player *player)
+{
+    (void)ringbus_wait(player->bus, 1);
+    (void)ringbus_poll(player->bus, 64);
+    if (player->received > 0) {
+        (void)atomic_fetch_add(&player->page->received, player->received);
+        player->received = 0;
+    }
+}
+
 static void poll_until(struct player *player, uint64_t then_ns)
 {
     do {
-        (void)ringbus_wait(player->bus, 1);
-        (void)ringbus_poll(player->bus, 64);
+        poll_once(player);
     } while (bench_now_ns() < then_ns);
 }
 
-static int await_word(struct player *player, const _Atomic(uint32_t) *word, uint32_t value)
+/* Whoever waits in vain is ended by the parent, which sees whether anything goes forward. */
+static void await_all(struct player *player, const _Atomic(uint32_t) *word)
 {
-    const uint64_t end_ns = bench_now_ns() + PATIENCE_NS;
-    while (atomic_load(word) < value) {
-        (void)ringbus_wait(player->bus, 1);
-        (void)ringbus_poll(player->bus, 64);
-        if (bench_now_ns() > end_ns) {
-            return -1;
-        }
+    while (atomic_load(word) < PROCESSES) {
+        poll_once(player);
     }
-    return 0;
 }
 
 static int link_all(struct player *player)
 {
     struct ringbus_stats stats = {.struct_size = sizeof stats};
-    const uint64_t end_ns = bench_now_ns() + PATIENCE_NS;
     if (ringbus_target(player->bus, CLUSTER, NULL, NULL) != 0) {
         return -1;
     }
     while (stats.links < PROCESSES - 1) {
-        (void)ringbus_wait(player->bus, 1);
-        (void)ringbus_poll(player->bus, 64);
+        poll_once(player);
         (void)ringbus_stats(player->bus, &stats);
-        if (bench_now_ns() > end_ns) {
-            (void)fprintf(stderr, "bench: mix: %llu links\n", (unsigned long long)stats.links);
-            return -1;
-        }
     }
     (void)atomic_fetch_add(&player->page->linked, 1);
-    return await_word(player, &player->page->linked, PROCESSES);
+    await_all(player, &player->page->linked);
+    return 0;
 }
 
 static int play(struct player *player, uint64_t messages)
 {
+    struct page *page = player->page;
     int r = link_all(player);
     const uint64_t cpu = bench_cpu_ns();
     uint64_t due = bench_now_ns() + next_random(player) % TICK_NS;
@@ -181,17 +194,15 @@ static int play(struct player *player, uint64_t messages)
         }
         r = send_one(player);
     }
-    (void)atomic_fetch_add(&player->page->finished, 1);
-    r = r == 0 ? await_word(player, &player->page->finished, PROCESSES) : r;
-    /* What was sent to this one has to arrive: all have sent, so a little patience is enough. */
-    const uint64_t end_ns = bench_now_ns() + UINT64_C(300000000);
-    while (bench_now_ns() < end_ns) {
-        (void)ringbus_wait(player->bus, 1);
-        (void)ringbus_poll(player->bus, 256);
+    (void)atomic_fetch_add(&page->finished, 1);
+    if (r == 0) {
+        await_all(player, &page->finished);
+        while (atomic_load(&page->received) < atomic_load(&page->sent)) {
+            poll_once(player);
+        }
     }
-    (void)atomic_fetch_add(&player->page->cpu_ns, bench_cpu_ns() - cpu);
-    (void)atomic_fetch_add(&player->page->received, player->received);
-    (void)atomic_fetch_add(&player->page->errors, player->errors);
+    (void)atomic_fetch_add(&page->cpu_ns, bench_cpu_ns() - cpu);
+    (void)atomic_fetch_add(&page->errors, player->errors);
     return r;
 }
 
@@ -208,14 +219,18 @@ player_main(const struct bench_run *run, struct page *page, unsigned index, uint
     player.page = page;
     player.index = index;
     player.random = UINT64_C(0x9e3779b97f4a7c15) * (index + 1);
-    player.payload = calloc(1, (1U << 20) + 64);
+    player.payload = malloc(LARGEST);
+    player.pattern = malloc(LARGEST);
     options.path = path;
     options.on_message = on_message;
     options.user = &player;
-    if (player.payload == NULL || ringbus_open(&options, &player.bus) != 0) {
+    if (player.payload == NULL || player.pattern == NULL ||
+        ringbus_open(&options, &player.bus) != 0) {
         (void)fprintf(stderr, "bench: mix: %s\n", ringbus_errmsg(NULL));
         _exit(3);
     }
+    bench_crowd_fill(player.payload, LARGEST);
+    bench_crowd_fill(player.pattern, LARGEST);
     bench_pin((int)(index % 2));
     const int r = play(&player, messages);
     (void)ringbus_close(player.bus, 0);
@@ -248,6 +263,36 @@ static void say(struct bench_run *run, const char *name, struct page *page, doub
     bench_run_figure(run, &f);
 }
 
+/* All end by themselves, or all are ended when nothing goes forward any more. */
+static int await_players(const struct page *page, struct bench_watch *watch, const pid_t *pids)
+{
+    unsigned left = PROCESSES;
+    int r = 0;
+    bench_watch_begin(watch);
+    for (bool ended[PROCESSES] = {false}; left > 0; (void)usleep(1000)) {
+        for (unsigned i = 0; i < PROCESSES; i++) {
+            int status = 0;
+            if (!ended[i] && waitpid(pids[i], &status, WNOHANG) == pids[i]) {
+                ended[i] = true;
+                left--;
+                r = status == 0 ? r : -1;
+            }
+        }
+        const uint64_t progress = atomic_load(&page->sent) + atomic_load(&page->received) +
+                                  atomic_load(&page->linked) + left;
+        if (r != 0 || bench_watch_stuck(watch, progress)) {
+            for (unsigned i = 0; i < PROCESSES; i++) {
+                if (!ended[i]) {
+                    (void)kill(pids[i], SIGKILL);
+                    (void)waitpid(pids[i], NULL, 0);
+                }
+            }
+            return -1;
+        }
+    }
+    return r;
+}
+
 static int mix(struct bench_run *run, const struct bench_workload *workload)
 {
     pid_t pids[PROCESSES];
@@ -255,21 +300,21 @@ static int mix(struct bench_run *run, const struct bench_workload *workload)
     const uint64_t messages = seconds > 0 ? (uint64_t)(seconds * 1e3) * TICK_COUNT : 500;
     struct page *page =
         mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    int r = 0;
+    struct bench_watch watch;
     if (page == MAP_FAILED) {
         return -1;
     }
     (void)fflush(NULL);
+    bench_watch_init(&watch);
+    bench_watch_add(&watch, run->daemon);
     for (unsigned i = 0; i < PROCESSES; i++) {
         pids[i] = fork();
         if (pids[i] == 0) {
             player_main(run, page, i, messages);
         }
+        bench_watch_add(&watch, pids[i]);
     }
-    for (unsigned i = 0; i < PROCESSES; i++) {
-        int status = 0;
-        r = waitpid(pids[i], &status, 0) == pids[i] && status == 0 ? r : -1;
-    }
+    int r = await_players(page, &watch, pids);
     const uint64_t sent = atomic_load(&page->sent);
     const uint64_t received = atomic_load(&page->received);
     if (sent != received || atomic_load(&page->errors) != 0 || sent != messages * PROCESSES) {

@@ -11,7 +11,7 @@ extern const struct bench_contender bench_ringbus;
 
 static const uint64_t all_sizes[] = {8, 48, 64, 256, 1024, 8192, 65536, 1U << 20, 0};
 static const uint64_t quick_sizes[] = {48, 64, 1024, 65536, 1U << 20, 0};
-static const uint64_t sleep_sizes[] = {64, 1024, 65536, 0};
+static const uint64_t sleep_sizes[] = {8, 64, 1024, 8192, 65536, 1U << 20, 0};
 static const uint64_t one_size[] = {64, 0};
 
 static int busy(struct bench_run *run, const struct bench_workload *workload)
@@ -88,7 +88,7 @@ static int same_core(struct bench_run *run, const struct bench_workload *workloa
 const struct bench_workload bench_round_trip = {
     "round-trip", "one message there and back, both sides polling", 30, true, busy};
 const struct bench_workload bench_round_trip_sleep = {
-    "round-trip-sleep", "one message there and back, both sides sleep in between", 10, true,
+    "round-trip-sleep", "one message there and back, both sides sleep in between", 20, true,
     sleeping};
 const struct bench_workload bench_sparse = {
     "sparse", "one round trip a millisecond, both sides sleep in between", 4, false, sparse};

@@ -11,7 +11,7 @@ extern const struct bench_contender bench_ringbus;
 
 static const uint64_t all_sizes[] = {8, 48, 64, 256, 1024, 8192, 65536, 1U << 20, 0};
 static const uint64_t quick_sizes[] = {48, 64, 1024, 65536, 0};
-static const uint64_t sleep_sizes[] = {64, 1024, 65536, 0};
+static const uint64_t sleep_sizes[] = {8, 64, 1024, 8192, 65536, 1U << 20, 0};
 static const uint64_t one_size[] = {64, 0};
 static const uint64_t small_size[] = {48, 0};
 
@@ -68,5 +68,5 @@ const struct bench_workload bench_hundred_million = {
 const struct bench_workload bench_one_way = {
     "one-way", "messages from one side to the other, both polling", 30, true, busy};
 const struct bench_workload bench_one_way_sleep = {
-    "one-way-sleep", "messages one way to a receiver that sleeps when it has nothing", 10, true,
+    "one-way-sleep", "messages one way to a receiver that sleeps when it has nothing", 20, true,
     sleeping};
