@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define RBI_CTL_CPU_MAX         1023U
 #define RBI_CTL_DURATION_MAX_MS UINT64_C(3600000)
 
 static int number_parse(const char *text, uint64_t max, uint64_t *out, const char **end)
@@ -79,6 +80,58 @@ static int duration_option(const struct rbi_ctl_option *option,
     return RBI_CTL_OK;
 }
 
+/* Numbers separated by commas. @return how many, 0 when the text is anything else */
+static unsigned
+list_parse(const char *text, uint64_t min, uint64_t max, uint32_t *out, unsigned room)
+{
+    for (unsigned count = 0; count < room;) {
+        uint64_t value = 0;
+        const char *end = NULL;
+        if (number_parse(text, max, &value, &end) != 0 || value < min) {
+            return 0;
+        }
+        out[count++] = (uint32_t)value;
+        if (*end == '\0') {
+            return count;
+        }
+        if (*end != ',') {
+            return 0;
+        }
+        text = end + 1;
+    }
+    return 0;
+}
+
+/* Of bench. */
+static int
+bench_option(struct rbi_ctl_args *args, const struct rbi_ctl_option *option, const char *value)
+{
+    uint32_t numbers[RBI_CTL_SIZES_MAX];
+    unsigned count = 0;
+    switch (option->bit) {
+    case RBI_CTL_SECONDS:
+        if (list_parse(value, 1, RBI_CTL_SECONDS_MAX, &args->seconds, 1) != 1) {
+            return bad_value(option, value, "a number from 1 to 60");
+        }
+        return RBI_CTL_OK;
+    case RBI_CTL_SIZE:
+        count = list_parse(value, RBI_CTL_SIZE_MIN, RBI_CTL_SIZE_MAX, numbers, RBI_CTL_SIZES_MAX);
+        if (count == 0) {
+            return bad_value(option, value, "1 to 8 numbers from 16 to 1048576 as in 48,1024");
+        }
+        memcpy(args->sizes, numbers, count * sizeof numbers[0]);
+        args->size_count = count;
+        return RBI_CTL_OK;
+    case RBI_CTL_CPUS:
+        if (list_parse(value, 0, RBI_CTL_CPU_MAX, args->cpus, 2) != 2) {
+            return bad_value(option, value, "two cores from 0 to 1023 as in 2,3");
+        }
+        return RBI_CTL_OK;
+    default:
+        return RBI_CTL_OK;
+    }
+}
+
 static int
 option_set(struct rbi_ctl_args *args, const struct rbi_ctl_option *option, const char *value)
 {
@@ -104,8 +157,11 @@ option_set(struct rbi_ctl_args *args, const struct rbi_ctl_option *option, const
         return duration_option(option, value, 1, &args->timeout_ms);
     case RBI_CTL_INTERVAL:
         return duration_option(option, value, 0, &args->interval_ms);
-    default:
+    case RBI_CTL_PATH:
+        args->path = value;
         return RBI_CTL_OK;
+    default:
+        return bench_option(args, option, value);
     }
 }
 
@@ -171,7 +227,11 @@ static const struct rbi_ctl_command *command_of(int argc, char **argv)
 
 int rbi_ctl_args_parse(int argc, char **argv, struct rbi_ctl_args *out)
 {
-    struct rbi_ctl_args args = {.timeout_ms = 5000, .interval_ms = 100};
+    struct rbi_ctl_args args = {.timeout_ms = 5000,
+                                .interval_ms = 100,
+                                .seconds = 5,
+                                .sizes = {48, 1024, 65536},
+                                .size_count = 3};
     unsigned count = 0;
     bool options = true;
     args.command = command_of(argc, argv);

@@ -43,6 +43,16 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
      "measured. Sends 10 unless --count says how many, one every 100ms unless --interval says\n"
      "otherwise; with --interval 0 the next follows the answer.\n",
      rbi_ctl_ping},
+    {"bench", "", 0, 0,
+     RBI_CTL_BUS | RBI_CTL_SECONDS | RBI_CTL_SIZE | RBI_CTL_CPUS | RBI_CTL_BUSY | RBI_CTL_SLEEP |
+         RBI_CTL_PATH,
+     "measures this bus on this machine, in 5 seconds",
+     "Two processes of its own register below PATH, on two cores, and exchange messages; each\n"
+     "one is compared in full with what was sent. Round trips, one way, requests, and the time\n"
+     "to open an endpoint and to introduce two, both busy (polling) and sleeping (woken by the\n"
+     "kernel), beside the limit: what the bare machine takes in the same two processes. Says\n"
+     "whether others used these cores meanwhile. Takes two cores for that long.\n",
+     rbi_ctl_bench},
     {"check", "FILE", 1, 1, RBI_CTL_JSON, "checks a configuration of ringbusd",
      "Prints every error as FILE:LINE:COLUMN: text; FILE may be - for standard input.\n",
      rbi_ctl_check},
@@ -62,6 +72,12 @@ const struct rbi_ctl_option rbi_ctl_options[] = {
     {RBI_CTL_INTERVAL, "--interval", "TIME", "time between two requests"},
     {RBI_CTL_ECHO, "--echo", NULL, "answers each request with its own content"},
     {RBI_CTL_ALL, "--all", NULL, "shows anonymous endpoints too"},
+    {RBI_CTL_SECONDS, "--seconds", "N", "time to measure, 1 to 60; default 5"},
+    {RBI_CTL_SIZE, "--size", "BYTES,...", "up to 8 sizes, 16 to 1048576; default 48,1024,65536"},
+    {RBI_CTL_CPUS, "--cpus", "A,B", "cores of the two sides; default two that share none"},
+    {RBI_CTL_BUSY, "--busy", NULL, "only busy"},
+    {RBI_CTL_SLEEP, "--sleep", NULL, "only sleeping"},
+    {RBI_CTL_PATH, "--path", "PATH", "5 elements; default /Bench/local/host/w0/g0"},
 };
 const unsigned rbi_ctl_option_count = (unsigned)RBI_ARRAY_SIZE(rbi_ctl_options);
 

@@ -203,7 +203,11 @@ int rbi_ctl_control_init(struct rbi_ctl_control *control, const struct rbi_ctl_a
     if (control->sock < 0) {
         int code = control->sock == -EACCES || control->sock == -EPERM ? RBI_CTL_DENIED
                                                                        : RBI_CTL_NO_DAEMON;
-        return rbi_ctl_fail(args, code, "no daemon at %s: %s", path, error_text(control->sock));
+        return rbi_ctl_fail(args, code, "no daemon at %s: %s%s", path, error_text(control->sock),
+                            code == RBI_CTL_DENIED
+                                ? "; its daemon.socket_mode, or the mode of a folder above, keeps "
+                                  "this user out"
+                                : "");
     }
     int r = hello(control);
     if (r != RBI_CTL_OK) {

@@ -31,6 +31,18 @@ enum rbi_ctl_exit {
 #define RBI_CTL_INTERVAL 0x040U
 #define RBI_CTL_ECHO     0x080U
 #define RBI_CTL_ALL      0x100U
+#define RBI_CTL_SECONDS  0x200U
+#define RBI_CTL_SIZE     0x400U
+#define RBI_CTL_CPUS     0x800U
+#define RBI_CTL_BUSY     0x1000U
+#define RBI_CTL_SLEEP    0x2000U
+#define RBI_CTL_PATH     0x4000U
+
+/* Sizes of one --size, and the limits of --seconds and --size. */
+#define RBI_CTL_SIZES_MAX   8U
+#define RBI_CTL_SECONDS_MAX 60U
+#define RBI_CTL_SIZE_MIN    16U        /* holds a number twice */
+#define RBI_CTL_SIZE_MAX    (1U << 20) /* largest chunk of an endpoint with default options */
 
 struct rbi_ctl_args;
 
@@ -64,6 +76,11 @@ struct rbi_ctl_args {
     uint64_t count;
     uint32_t timeout_ms;
     uint32_t interval_ms;
+    uint32_t seconds;
+    uint32_t sizes[RBI_CTL_SIZES_MAX];
+    unsigned size_count;
+    unsigned cpus[2];
+    const char *path;
 };
 
 extern const struct rbi_ctl_command rbi_ctl_commands[];
@@ -107,6 +124,7 @@ int rbi_ctl_send(const struct rbi_ctl_args *args);
 int rbi_ctl_recv(const struct rbi_ctl_args *args);
 int rbi_ctl_call(const struct rbi_ctl_args *args);
 int rbi_ctl_ping(const struct rbi_ctl_args *args);
+int rbi_ctl_bench(const struct rbi_ctl_args *args);
 int rbi_ctl_check(const struct rbi_ctl_args *args);
 int rbi_ctl_version(const struct rbi_ctl_args *args);
 int rbi_ctl_help(const struct rbi_ctl_args *args);

@@ -27,6 +27,9 @@ offers help pi -- ping
 offers send --l -- --lines
 offers status --l --
 offers ping --count "" --
+offers be -- bench
+offers bench --s -- --socket --seconds --size --sleep
+offers bench --size "" --
 offers check "$root/daemon/ctl/main." -- "$root/daemon/ctl/main.c"
 daemon_start
 background receiver "$CTL" recv /Demo/cn/pc/w1/g1/Done/1

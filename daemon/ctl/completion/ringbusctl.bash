@@ -18,7 +18,7 @@ _ringbusctl() {
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
-    --timeout | --interval | --count | --key) return ;;
+    --timeout | --interval | --count | --key | --seconds | --size | --cpus | --path) return ;;
     esac
     if [[ $cur == -* ]]; then
         local options

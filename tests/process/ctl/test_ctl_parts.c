@@ -44,6 +44,19 @@ static void test_args_accepted(void **state)
     assert_false(args.json);
     assert_int_equal(parse(&args, "send /A --key="), 0);
     assert_string_equal(args.key, "");
+    assert_int_equal(parse(&args, "bench"), 0);
+    assert_int_equal(args.seconds, 5);
+    assert_int_equal(args.size_count, 3);
+    assert_int_equal(args.sizes[2], 65536);
+    assert_int_equal(parse(&args, "bench --seconds 60 --size 16,1048576 --cpus 7,0 --path /B"), 0);
+    assert_int_equal(args.seconds, 60);
+    assert_int_equal(args.size_count, 2);
+    assert_int_equal(args.sizes[0], 16);
+    assert_int_equal(args.sizes[1], 1048576);
+    assert_int_equal(args.cpus[0], 7);
+    assert_int_equal(args.cpus[1], 0);
+    assert_string_equal(args.path, "/B");
+    assert_int_equal(args.given, RBI_CTL_SECONDS | RBI_CTL_SIZE | RBI_CTL_CPUS | RBI_CTL_PATH);
     assert_int_equal(parse(&args, "-h"), 0);
     assert_string_equal(args.command->name, "help");
 }
@@ -69,6 +82,19 @@ static void test_args_refused_leave_output_alone(void **state)
         "send /A --lines=1",
         "send /A --socket=",
         "send /A --jso",
+        "bench /A",
+        "bench --seconds 0",
+        "bench --seconds 61",
+        "bench --seconds 1,2",
+        "bench --size 15",
+        "bench --size 1048577",
+        "bench --size 48,",
+        "bench --size 16,16,16,16,16,16,16,16,16",
+        "bench --cpus 1",
+        "bench --cpus 1,1024",
+        "bench --cpus 0,1,2",
+        "bench --count 3",
+        "ping /A --seconds 3",
     };
     struct rbi_ctl_args args;
     struct rbi_ctl_args before;
