@@ -36,7 +36,8 @@ static double value_of(unsigned index)
     }
     const unsigned shift = index / RBI_HISTOGRAM_STEPS - 1;
     const uint64_t low = ((uint64_t)(index % RBI_HISTOGRAM_STEPS) + RBI_HISTOGRAM_STEPS) << shift;
-    return (double)low + (double)((UINT64_C(1) << shift) / 2);
+    const uint64_t half = (UINT64_C(1) << shift) / 2;
+    return (double)(low + half);
 }
 
 double rbi_histogram_quantile(const uint32_t *histogram, double q)

@@ -119,7 +119,7 @@ struct rbi_bench_side {
     unsigned char *pattern; /* owned */
 };
 
-/** The life of a side. @return when it has closed its endpoint */
+/** The life of a side, to where it has closed its endpoint. */
 void rbi_bench_side_run(const struct rbi_bench_plan *plan, struct rbi_bench_page *page, int number);
 
 /** Notes why this side cannot go on (the first reason counts) and stops both. */

@@ -38,14 +38,14 @@ int rbi_bench_pattern_init(struct rbi_bench_side *side)
     for (unsigned i = 0; i < args->size_count; i++) {
         most = args->sizes[i] > most ? args->sizes[i] : most;
     }
-    const size_t words = (most + PLACES * PLACE) / sizeof(uint64_t) + 1;
-    side->pattern = malloc(words * sizeof(uint64_t));
+    const size_t bytes = rbi_align_up(most + PLACES * PLACE, sizeof(uint64_t));
+    side->pattern = malloc(bytes);
     if (side->pattern == NULL) {
         return -ENOMEM;
     }
-    for (size_t i = 0; i < words; i++) {
+    for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) {
         const uint64_t word = ((uint64_t)i + 1) * UINT64_C(0x9e3779b97f4a7c15);
-        memcpy(side->pattern + i * sizeof word, &word, sizeof word);
+        memcpy(side->pattern + i, &word, sizeof word);
     }
     return 0;
 }

@@ -27,11 +27,13 @@
 
 void rbi_bench_fail(struct rbi_bench_page *page, int code, const char *format, ...)
 {
+    char text[sizeof page->fail_text];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
     if (atomic_exchange(&page->failed, 1) == 0) {
-        va_list list;
-        va_start(list, format);
-        vsnprintf(page->fail_text, sizeof page->fail_text, format, list);
-        va_end(list);
+        memcpy(page->fail_text, text, sizeof text);
         page->fail_code = code;
     }
     atomic_store(&page->lines.stop, 1);

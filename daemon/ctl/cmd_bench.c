@@ -133,7 +133,7 @@ static _Noreturn void side_main(const struct crew *crew, int number, pid_t paren
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
-    sigprocmask(SIG_SETMASK, &crew->before, NULL);
+    pthread_sigmask(SIG_SETMASK, &crew->before, NULL);
     /* Nobody would reap or stop an orphan; the daemon sees its death and cleans up. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() == parent) {
@@ -243,7 +243,7 @@ static void crew_signals(struct crew *crew)
         sigaddset(&crew->signals, SIGHUP); /* not under nohup */
     }
     (void)signal(SIGCHLD, SIG_DFL); /* ignored children would leave no status */
-    sigprocmask(SIG_BLOCK, &crew->signals, &crew->before);
+    pthread_sigmask(SIG_BLOCK, &crew->signals, &crew->before);
 }
 
 /* ---- the end ----------------------------------------------------------------------------- */
@@ -289,7 +289,7 @@ static int measure(const struct rbi_bench_plan *plan,
     (void)crew_start(&crew);
     crew_watch(&crew);
     rbi_bench_load_read(plan->cpus, &after);
-    sigprocmask(SIG_SETMASK, &crew.before, NULL);
+    pthread_sigmask(SIG_SETMASK, &crew.before, NULL);
     int r = outcome(&crew, daemon);
     if (r == RBI_CTL_OK) {
         const struct rbi_bench_quiet quiet = rbi_bench_load_between(&before, &after, crew.own_ns);
