@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # check.sh PROGRAM RINGBUSD CONFIG BUILD WORK [--write]: counts the instructions of each phase of
-# PROGRAM (none: it was not built) under callgrind and compares them with expected.txt, or writes that file. BUILD says
-# with what the library was built; the dumps stay in the folder WORK.
+# PROGRAM (none: it was not built) under callgrind and compares them with expected.txt, or writes
+# that file. BUILD says with what the library was built; the dumps stay in the folder WORK.
 set -eu
 program=$1
 ringbusd=$2
