@@ -83,8 +83,7 @@ struct rbi_bench_series {
 struct rbi_bench_page {
     struct rbi_lines lines;
     _Atomic(uint32_t) connected; /* side 0 needs the listener no more */
-    _Atomic(uint32_t) failed;    /* by whoever sets it first, who fills in the two below */
-    int fail_code;
+    int fail_code;               /* by whoever set stop, where that was a failure; else 0 */
     char fail_text[768];
     int pids[2];   /* each side */
     uint64_t next; /* number of the next message */
@@ -122,7 +121,7 @@ struct rbi_bench_side {
 /** The life of a side, to where it has closed its endpoint. */
 void rbi_bench_side_run(const struct rbi_bench_plan *plan, struct rbi_bench_page *page, int number);
 
-/** Notes why this side cannot go on (the first reason counts) and stops both. */
+/** Stops both sides; notes why, unless they were stopped before: the first reason counts. */
 void rbi_bench_fail(struct rbi_bench_page *page, int code, const char *format, ...)
     RBI_PRINTF(3, 4);
 /** The same for an enum ringbus_error. */

@@ -32,11 +32,11 @@ void rbi_bench_fail(struct rbi_bench_page *page, int code, const char *format, .
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    if (atomic_exchange(&page->failed, 1) == 0) {
+    /* What fails because the other side has left already is no reason. */
+    if (atomic_exchange(&page->lines.stop, 1) == 0) {
         memcpy(page->fail_text, text, sizeof text);
         page->fail_code = code;
     }
-    atomic_store(&page->lines.stop, 1);
 }
 
 void rbi_bench_fail_bus(struct rbi_bench_page *page, int error, const char *what, const char *text)

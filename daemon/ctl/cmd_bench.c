@@ -119,6 +119,8 @@ struct crew {
     pid_t sides[2]; /* 0: none, or reaped */
     uint64_t own_ns;
     int interrupted; /* by this signal */
+    bool killed;     /* a side that did not leave */
+    char death[64];  /* how a side died, else "": says more than what the other one saw of it */
     sigset_t signals;
     sigset_t before;
 };
@@ -184,19 +186,23 @@ static unsigned crew_reap(struct crew *crew)
         }
         crew->sides[i] = 0;
         crew->own_ns += cpu_ns(&usage);
-        if (WIFSIGNALED(status)) {
-            rbi_bench_fail(crew->page, RBI_CTL_FAILED, "side %d was ended by signal %d", i,
-                           WTERMSIG(status));
-        } else if (WEXITSTATUS(status) != 0) {
-            rbi_bench_fail(crew->page, RBI_CTL_FAILED, "side %d ended with status %d", i,
-                           WEXITSTATUS(status));
+        if (WIFSIGNALED(status) && !crew->killed) {
+            snprintf(crew->death, sizeof crew->death, "side %d was ended by signal %d", i,
+                     WTERMSIG(status));
+        } else if (WIFEXITED(status) && WEXITSTATUS(status) != 0) {
+            snprintf(crew->death, sizeof crew->death, "side %d ended with status %d", i,
+                     WEXITSTATUS(status));
+        }
+        if (crew->death[0] != '\0') {
+            rbi_bench_fail(crew->page, RBI_CTL_FAILED, "%s", crew->death);
         }
     }
     return left;
 }
 
-static void crew_kill(const struct crew *crew)
+static void crew_kill(struct crew *crew)
 {
+    crew->killed = true;
     for (int i = 0; i < 2; i++) {
         if (crew->sides[i] > 0) {
             (void)kill(crew->sides[i], SIGKILL);
@@ -265,7 +271,10 @@ static int outcome(const struct crew *crew, const struct rbi_bench_daemon *daemo
 {
     const struct rbi_ctl_args *args = crew->plan->args;
     struct rbi_bench_page *page = crew->page;
-    if (atomic_load(&page->failed) != 0) {
+    if (crew->death[0] != '\0') {
+        return rbi_ctl_fail(args, RBI_CTL_FAILED, "%s", crew->death);
+    }
+    if (page->fail_code != RBI_CTL_OK) {
         const bool quota = page->fail_code == RBI_CTL_DENIED;
         return rbi_ctl_fail(args, page->fail_code, "%s%s%s%s%s", page->fail_text,
                             way_out(page->fail_code, page->fail_text), quota ? " (" : "",

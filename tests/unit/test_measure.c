@@ -125,6 +125,11 @@ static void test_lines_leave_at_stop(void **state)
     (void)state;
     assert_leaves(0);
     assert_leaves(2);
+    struct rbi_lines lines;
+    memset(&lines, 0, sizeof lines);
+    lines.barrier[1] = 1; /* it has come, but nobody is to go on */
+    lines.stop = 1;
+    assert_false(rbi_lines_meet(&lines, 0, RBI_LINES_LOOKS));
 }
 
 int main(void)

@@ -66,7 +66,7 @@ static void test_right_messages_are_counted(void **state)
         receive(&bench, data, SIZE);
     }
     assert_int_equal(bench.side.received, 40);
-    assert_int_equal(bench.page->failed, 0);
+    assert_int_equal(bench.page->fail_code, 0);
     assert_int_equal(bench.page->lines.stop, 0);
     bench_deinit(&bench);
 }
@@ -81,7 +81,6 @@ static void assert_wrong(uint64_t number, size_t size, size_t flip, const char *
     data[flip] ^= 1;
     receive(&bench, data, size);
     assert_int_equal(bench.side.received, 0);
-    assert_int_equal(bench.page->failed, 1);
     assert_int_equal(bench.page->lines.stop, 1);
     assert_int_equal(bench.page->fail_code, RBI_CTL_FAILED);
     assert_non_null(strstr(bench.page->fail_text, what));
@@ -113,7 +112,7 @@ static void test_old_content_is_wrong(void **state)
     message_make(&bench, 999, old);
     memcpy(data + 8, old + 8, SIZE - 16);
     receive(&bench, data, SIZE);
-    assert_int_equal(bench.page->failed, 1);
+    assert_int_equal(bench.page->fail_code, RBI_CTL_FAILED);
     bench_deinit(&bench);
 }
 
@@ -126,6 +125,18 @@ static void test_first_failure_is_kept(void **state)
     rbi_bench_fail(bench.page, RBI_CTL_FAILED, "the link ended");
     assert_int_equal(bench.page->fail_code, RBI_CTL_DENIED);
     assert_string_equal(bench.page->fail_text, "/A: quota.links is used up (RINGBUS_E_QUOTA)");
+    bench_deinit(&bench);
+}
+
+static void test_failure_after_the_end_is_none(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    bench.page->lines.stop = 1;
+    rbi_bench_fail(bench.page, RBI_CTL_FAILED, "the link ended");
+    assert_int_equal(bench.page->fail_code, RBI_CTL_OK);
+    assert_string_equal(bench.page->fail_text, "");
     bench_deinit(&bench);
 }
 
@@ -175,6 +186,7 @@ int main(void)
         cmocka_unit_test(test_wrong_messages_fail_the_run),
         cmocka_unit_test(test_old_content_is_wrong),
         cmocka_unit_test(test_first_failure_is_kept),
+        cmocka_unit_test(test_failure_after_the_end_is_none),
         cmocka_unit_test(test_load_between),
         cmocka_unit_test(test_load_read),
     };

@@ -89,6 +89,7 @@ static void test_args_refused_leave_output_alone(void **state)
         "bench --size 15",
         "bench --size 1048577",
         "bench --size 48,",
+        "bench --size 48;64",
         "bench --size 16,16,16,16,16,16,16,16,16",
         "bench --cpus 1",
         "bench --cpus 1,1024",
