@@ -12,6 +12,7 @@
 #define BLOCK_NS    2.5e6 /* of the contender; the base takes half of it */
 #define BLOCK_COST  6e-3  /* seconds, with the limit, the base and the turn */
 #define WARM_BLOCKS 4U
+#define FEW         2U /* blocks, to see that it works */
 #define LEAST       5U /* undisturbed blocks, or all count */
 
 struct sample {
@@ -360,7 +361,7 @@ static void one_size(struct bench_run *run,
         all[i]->guess_ns = all[i]->base_guess_ns = BLOCK_NS / 32;
         bench_pair_clear_histogram(&all[i]->pair);
     }
-    for (unsigned b = 0; b < WARM_BLOCKS; b++) {
+    for (unsigned b = 0; b < (run->options.smoke ? FEW : WARM_BLOCKS); b++) {
         turns(sweep, all, n, size, warm);
     }
     for (unsigned b = 0; b < blocks; b++) {
@@ -370,7 +371,8 @@ static void one_size(struct bench_run *run,
         }
     }
     /* A machine with other work on it: again, for those that had no peace. */
-    for (unsigned b = 0; minds_the_scheduler(sweep) && b < 2 * blocks; b++) {
+    const bool again = minds_the_scheduler(sweep) && !run->options.smoke;
+    for (unsigned b = 0; again && b < 2 * blocks; b++) {
         for (unsigned i = 0; i < n; i++) {
             if (can_take(all[i], size) && all[i]->count - disturbed_blocks(all[i]) < blocks / 2) {
                 (void)one_block(sweep, all[i], size, plain);
@@ -397,10 +399,11 @@ static unsigned size_count(const struct bench_sweep *sweep)
     return n;
 }
 
-static unsigned blocks_for(const struct bench_sweep *sweep, unsigned pairs)
+static unsigned
+blocks_for(const struct bench_run *run, const struct bench_sweep *sweep, unsigned pairs)
 {
-    if (sweep->blocks > 0) {
-        return sweep->blocks;
+    if (sweep->blocks > 0 || run->options.smoke) {
+        return sweep->blocks > 0 ? sweep->blocks : FEW;
     }
     const double turns = (double)pairs * size_count(sweep) * BLOCK_COST;
     const double blocks = turns > 0 ? sweep->seconds / turns : 0;
@@ -424,7 +427,7 @@ int bench_sweep(struct bench_run *run, const struct bench_sweep *sweep)
         }
     }
     for (const uint64_t *size = sweep->sizes; *size != 0; size++) {
-        one_size(run, sweep, all, n, *size, blocks_for(sweep, n));
+        one_size(run, sweep, all, n, *size, blocks_for(run, sweep, n));
     }
     for (unsigned i = n; i-- > 0;) {
         const bool failed = all[i]->pair.failed;
