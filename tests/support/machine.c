@@ -118,7 +118,7 @@ static unsigned watch_count;
 static _Noreturn void watch_core(struct watch *watch, int core)
 {
     const struct timespec look = {.tv_nsec = LOOK_NS};
-    const struct sched_param first = {.sched_priority = 1};
+    const struct sched_param first = {.sched_priority = 2}; /* tests use 1 */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)prctl(PR_SET_TIMERSLACK, 1);
     (void)machine_pin(core);
