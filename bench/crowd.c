@@ -355,16 +355,17 @@ int bench_crowd_start(const struct bench_run *run, struct bench_crowd *crowd)
         return -1;
     }
     crowd->page = page;
-    crowd->process_count = (crowd->count + MEMBERS_APART - 1) / MEMBERS_APART;
+    const unsigned apart = crowd->apart > 0 ? crowd->apart : MEMBERS_APART;
+    crowd->process_count = (crowd->count + apart - 1) / apart;
     if (crowd->process_count > BENCH_CROWD_PROCESSES) {
         return -1;
     }
     (void)fflush(NULL);
     bench_watch_init(&crowd->watch);
     for (unsigned i = 0; i < crowd->process_count; i++) {
-        struct squad squad = {.crowd = crowd, .first = i * MEMBERS_APART};
+        struct squad squad = {.crowd = crowd, .first = i * apart};
         const unsigned left = crowd->count - squad.first;
-        squad.count = left < MEMBERS_APART ? left : MEMBERS_APART;
+        squad.count = left < apart ? left : apart;
         crowd->pids[i] = fork();
         if (crowd->pids[i] == 0) {
             squad_main(run, &squad);

@@ -12,7 +12,7 @@
 #include <ringbus/ringbus.h>
 #include <stdatomic.h>
 
-#define BENCH_CROWD_PROCESSES 6U
+#define BENCH_CROWD_PROCESSES 20U
 
 enum bench_crowd_order {
     BENCH_CROWD_REST = 0, /**< sleep, poll nothing */
@@ -40,6 +40,7 @@ struct bench_crowd {
     const char *cluster; /**< 6th element of the members' path */
     bool own_clusters;   /**< each member a cluster of its own: CLUSTER-N */
     unsigned count;      /**< members */
+    unsigned apart;      /**< of them in one process; 0: the default */
     enum ringbus_mode mode;
     uint32_t lane_bytes;    /**< 0: the default */
     bool small_pool;        /**< next to no chunks */

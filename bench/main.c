@@ -172,14 +172,15 @@ static void describe_machine(void)
     }
 }
 
-/* Thousands of endpoints need tens of thousands of descriptors; root may raise the limit. */
+/* A hundred thousand endpoints take the daemon four descriptors each; root may raise the limit. */
 static void allow_descriptors(void)
 {
+    const rlim_t wanted = 524288;
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        const struct rlimit more = {.rlim_cur = 65536, .rlim_max = 65536};
-        if (limit.rlim_max >= 65536 || setrlimit(RLIMIT_NOFILE, &more) != 0) {
-            limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+        const struct rlimit more = {.rlim_cur = wanted, .rlim_max = wanted};
+        if (limit.rlim_max >= wanted || setrlimit(RLIMIT_NOFILE, &more) != 0) {
+            limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
             (void)setrlimit(RLIMIT_NOFILE, &limit);
         }
     }

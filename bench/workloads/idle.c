@@ -11,6 +11,7 @@
 
 #include <dirent.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -158,13 +159,17 @@ static double count_entries(const char *folder)
     return n;
 }
 
-/* A figure in KiB from one of the kernel's lists of "Key:   N kB". */
+/* A figure in KiB from one of the kernel's lists of "Key:   N kB"; @p pid 0: of the machine. */
 static double proc_kib(pid_t pid, const char *list, const char *key)
 {
     char path[64];
     char line[256];
     double kib = 0;
-    (void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, list);
+    if (pid > 0) {
+        (void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, list);
+    } else {
+        (void)snprintf(path, sizeof path, "/proc/%s", list);
+    }
     FILE *in = fopen(path, "r");
     while (in != NULL && fgets(line, sizeof line, in) != NULL) {
         if (strncmp(line, key, strlen(key)) == 0) {
@@ -372,47 +377,106 @@ static int directory_looks(uint32_t clusters, double *ns, unsigned n)
     return r;
 }
 
+/* Of so many services, those that this machine can have for real: an endpoint takes the daemon
+ * four descriptors and all together some 80 KiB. */
+static unsigned affordable(unsigned wanted)
+{
+    struct rlimit limit = {0};
+    const double free_kib = proc_kib(0, "meminfo", "MemAvailable:");
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    const double by_descriptors = ((double)limit.rlim_cur - 500) / 4;
+    const double by_memory = free_kib / 4 / 80;
+    const double most = by_descriptors < by_memory ? by_descriptors : by_memory;
+    if (most >= wanted) {
+        return wanted;
+    }
+    (void)printf("  %.0f of %u services: this machine has %s for no more\n", most, wanted,
+                 by_descriptors < by_memory ? "descriptors (ulimit -Hn)" : "memory");
+    return (unsigned)most;
+}
+
+static struct bench_crowd others(const char *cluster, unsigned count)
+{
+    const struct bench_crowd crowd = {.cluster = cluster,
+                                      .own_clusters = true,
+                                      .count = count,
+                                      .apart = count / (BENCH_CROWD_PROCESSES - 1) + 400,
+                                      .mode = RINGBUS_MODE_SLEEP,
+                                      .lane_bytes = 4096,
+                                      .small_pool = true};
+    return crowd;
+}
+
+struct served {
+    struct bench_crowd one; /* the service that is sent to */
+    struct ringbus *bus;
+    struct ringbus_addr to;
+    double few[BLOCKS_MAX];
+    double base;
+    unsigned n;
+};
+
+/* Registers more services and sends to the same one as before. */
+static int
+send_among(struct bench_run *run, struct served *served, struct bench_crowd *more, unsigned total)
+{
+    double many[BLOCKS_MAX];
+    bench_crowd_order(&served->one, BENCH_CROWD_REST); /* the others need the core */
+    int r = bench_crowd_start(run, more);
+    r = r == 0 ? send_block(&served->one, served->bus, &served->to, many, served->n) : r;
+    bench_crowd_order(&served->one, BENCH_CROWD_REST);
+    if (r == 0) {
+        say_ratio(run, "ringbus", total, served->base, many, served->n);
+    }
+    return r;
+}
+
+static int real_services(struct bench_run *run, struct served *served)
+{
+    const unsigned some = run->options.smoke ? 100 : 2000;
+    const bool brief = run->options.smoke || run->options.quick;
+    const unsigned all = brief ? some : affordable(100000);
+    struct bench_crowd rest = others("Other", some - 1);
+    struct bench_crowd extra = others("More", all > some ? all - some : 0);
+    const struct ringbus_options options = bench_endpoint_options(run, RINGBUS_MODE_BUSY);
+    int r = bench_crowd_start(run, &served->one);
+    bench_crowd_order(&served->one, BENCH_CROWD_POLL);
+    bench_pin(0);
+    served->bus = r == 0 ? bench_endpoint_open(&options, NULL) : NULL;
+    r = served->bus != NULL ? bench_endpoint_link(served->bus, served->one.cluster, 1, &served->to)
+                            : -1;
+    served->to.instance = 1;
+    r = r == 0 ? send_block(&served->one, served->bus, &served->to, served->few, served->n) : r;
+    if (r == 0) {
+        served->base = rbi_quantile(served->few, served->n, 0.5);
+        say_ratio(run, "ringbus", 1, served->base, served->few, served->n);
+        r = send_among(run, served, &rest, some);
+    }
+    if (r == 0 && extra.count > 0) {
+        r = send_among(run, served, &extra, all);
+    }
+    r = extra.page != NULL && bench_crowd_stop(&extra) != 0 ? -1 : r;
+    r = rest.page != NULL && bench_crowd_stop(&rest) != 0 ? -1 : r;
+    (void)ringbus_close(served->bus, 0);
+    return bench_crowd_stop(&served->one) != 0 ? -1 : r;
+}
+
 static int services(struct bench_run *run, const struct bench_workload *workload)
 {
-    double few[BLOCKS_MAX];
+    static struct served served;
     double many[BLOCKS_MAX];
-    const unsigned n = run->options.smoke ? 10 : BLOCKS_MAX;
-    const unsigned others = run->options.smoke ? 100 : 1999;
-    struct ringbus_addr to;
-    struct bench_crowd one = {.cluster = "Served", .count = 1, .mode = RINGBUS_MODE_BUSY};
-    struct bench_crowd rest = {.cluster = "Other",
-                               .own_clusters = true,
-                               .count = others,
-                               .mode = RINGBUS_MODE_SLEEP,
-                               .lane_bytes = 4096,
-                               .small_pool = true};
-    const struct ringbus_options options = bench_endpoint_options(run, RINGBUS_MODE_BUSY);
-    int r = bench_crowd_start(run, &one);
-    bench_crowd_order(&one, BENCH_CROWD_POLL);
-    bench_pin(0);
-    struct ringbus *bus = r == 0 ? bench_endpoint_open(&options, NULL) : NULL;
-    r = bus != NULL ? bench_endpoint_link(bus, one.cluster, 1, &to) : -1;
-    to.instance = 1;
-    r = r == 0 ? send_block(&one, bus, &to, few, n) : r;
-    const double base = rbi_quantile(few, n, 0.5);
-    if (r == 0) {
-        say_ratio(run, "ringbus", 1, base, few, n);
-        bench_crowd_order(&one, BENCH_CROWD_REST); /* the others need the core */
-        r = bench_crowd_start(run, &rest);
-        r = r == 0 ? send_block(&one, bus, &to, many, n) : r;
-        bench_crowd_order(&one, BENCH_CROWD_REST);
-        r = bench_crowd_stop(&rest) != 0 ? -1 : r;
-    }
-    (void)ringbus_close(bus, 0);
-    r = bench_crowd_stop(&one) != 0 ? -1 : r;
-    if (r == 0) {
-        say_ratio(run, "ringbus", others + 1, base, many, n);
-    }
+    memset(&served, 0, sizeof served);
+    served.one.cluster = "Served";
+    served.one.count = 1;
+    served.one.mode = RINGBUS_MODE_BUSY;
+    served.n = run->options.smoke ? 10 : BLOCKS_MAX;
+    int r = real_services(run, &served);
     for (unsigned clusters = 1; r == 0 && clusters <= 100000; clusters *= 100000) {
-        r = directory_looks(clusters, clusters == 1 ? few : many, n);
+        double *ns = clusters == 1 ? served.few : many;
+        r = directory_looks(clusters, ns, served.n);
         if (r == 0) {
-            say_ratio(run, "directory", clusters, rbi_quantile(few, n, 0.5),
-                      clusters == 1 ? few : many, n);
+            say_ratio(run, "directory", clusters, rbi_quantile(served.few, served.n, 0.5), ns,
+                      served.n);
         }
     }
     (void)workload;
