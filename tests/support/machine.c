@@ -80,15 +80,25 @@ static bool read_proc(pid_t pid, const char *name, char *text, size_t size)
     return n > 0;
 }
 
-uint64_t machine_run_delay_ns(pid_t pid)
+static bool read_schedstat(pid_t pid, unsigned long long *cpu_ns, unsigned long long *delay_ns)
 {
     char text[128];
+    return read_proc(pid, "schedstat", text, sizeof text) &&
+           sscanf(text, "%llu %llu", cpu_ns, delay_ns) == 2;
+}
+
+uint64_t machine_run_delay_ns(pid_t pid)
+{
+    unsigned long long cpu_ns = 0;
     unsigned long long delay_ns = 0;
-    if (!read_proc(pid, "schedstat", text, sizeof text) ||
-        sscanf(text, "%*u %llu", &delay_ns) != 1) {
-        return 0;
-    }
-    return delay_ns;
+    return read_schedstat(pid, &cpu_ns, &delay_ns) ? delay_ns : 0;
+}
+
+uint64_t machine_cpu_ns(pid_t pid)
+{
+    unsigned long long cpu_ns = 0;
+    unsigned long long delay_ns = 0;
+    return read_schedstat(pid, &cpu_ns, &delay_ns) ? cpu_ns : 0;
 }
 
 char machine_state(pid_t pid)

@@ -25,6 +25,8 @@ int machine_pin(int core);
 
 /** Time that the process was ready to run and had no core, since it began; 0 when unknown. */
 uint64_t machine_run_delay_ns(pid_t pid);
+/** CPU time of the process since it began; 0 when unknown. */
+uint64_t machine_cpu_ns(pid_t pid);
 /** State of a process as ps shows it: 'S' asleep, 'R' running or ready; 0 when unknown. */
 char machine_state(pid_t pid);
 
