@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "measure/lines.h"
 
+#include "measure/quantiles.h"
+
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -80,6 +82,17 @@ double rbi_lines_round_trips(struct rbi_lines *lines, int side, unsigned rounds)
     return (double)(now_ns() - start) / rounds;
 }
 
+/* @return now */
+static uint64_t spin_for(uint64_t ns)
+{
+    const uint64_t end = now_ns() + ns;
+    uint64_t now = now_ns();
+    while (now < end) {
+        now = now_ns();
+    }
+    return now;
+}
+
 static void wake(_Atomic(uint32_t) *word, uint32_t value)
 {
     atomic_store_explicit(word, value, memory_order_release);
@@ -101,8 +114,10 @@ static bool sleep_until(const struct rbi_lines *lines, _Atomic(uint32_t) *word, 
     }
 }
 
-double rbi_lines_round_trips_asleep(struct rbi_lines *lines, int side, unsigned rounds)
+double
+rbi_lines_round_trips_asleep(struct rbi_lines *lines, int side, unsigned rounds, uint64_t gap_ns)
 {
+    double samples[RBI_LINES_ASLEEP_MAX];
     _Atomic(uint32_t) *mine = &lines->asleep[side];
     _Atomic(uint32_t) *other = &lines->asleep[!side];
     if (!rbi_lines_meet(lines, side, 0)) {
@@ -112,8 +127,8 @@ double rbi_lines_round_trips_asleep(struct rbi_lines *lines, int side, unsigned 
     if (!rbi_lines_meet(lines, side, 0)) {
         return 0;
     }
-    const uint64_t start = now_ns();
     for (uint32_t i = 1; i <= rounds; i++) {
+        const uint64_t start = side == 0 && gap_ns > 0 ? spin_for(gap_ns) : now_ns();
         if (side == 0) {
             wake(mine, base + i);
         }
@@ -123,6 +138,7 @@ double rbi_lines_round_trips_asleep(struct rbi_lines *lines, int side, unsigned 
         if (side == 1) {
             wake(mine, base + i);
         }
+        samples[i - 1] = (double)(now_ns() - start);
     }
-    return (double)(now_ns() - start) / rounds;
+    return side == 0 ? rbi_quantile(samples, rounds, 0.5) : 0;
 }

@@ -43,11 +43,17 @@ bool rbi_lines_meet(struct rbi_lines *lines, int side, unsigned looks);
  */
 double rbi_lines_round_trips(struct rbi_lines *lines, int side, unsigned rounds);
 
+#define RBI_LINES_ASLEEP_MAX 256U
+
 /**
  * The same where each side sleeps in the kernel (a futex) until the other wakes it: the
- * limit of whoever does not spin. The sides may share a core. Meets first.
- * @return nanoseconds a round trip; 0 when stop was set
+ * limit of whoever does not spin. Meets first.
+ * @param rounds  1 to RBI_LINES_ASLEEP_MAX
+ * @param gap_ns  side 0 spins so long before each round trip, not counted: side 1 would not
+ *                sleep yet. 0 where both share a core, which makes them sleep anyway.
+ * @return on side 0 the median round trip in nanoseconds; on side 1, and when stop was set, 0
  */
-double rbi_lines_round_trips_asleep(struct rbi_lines *lines, int side, unsigned rounds);
+double
+rbi_lines_round_trips_asleep(struct rbi_lines *lines, int side, unsigned rounds, uint64_t gap_ns);
 
 #endif

@@ -20,6 +20,8 @@
 
 #define RBI_BENCH_BLOCKS_MAX 2048U
 #define RBI_BENCH_OPENS      11U
+/* Most round trips with a gap, or rows of others, in one job. */
+#define RBI_BENCH_SAMPLES_MAX 1024U
 /* Leaves room for "/", an instance and the terminator. */
 #define RBI_BENCH_CLUSTER_SIZE (RINGBUS_PATH_MAX + 1 - 12)
 /* One after the sizes: requests, of the first size. */
@@ -62,14 +64,15 @@ struct rbi_bench_job {
     uint32_t size;
     uint32_t count;
     uint64_t first;      /* number of its first message: unique in the run */
-    uint32_t *histogram; /* side 0: times each round trip; NULL: only all of them */
+    uint64_t gap_ns;     /* side 0: before each round trip, not counted: side 1 is to sleep */
+    uint32_t *histogram; /* side 0: of each round trip; NULL: they are timed in rows */
 };
 
 struct rbi_bench_block {
     enum rbi_bench_regime regime;
     bool disturbed;    /* a side was put off its core */
     double limit_ns;   /* a round trip of the bare machine, busy or asleep as this series is */
-    double trip_ns;    /* a round trip or request, untimed each: without the clock's cost */
+    double trip_ns;    /* a round trip or request, median: busy in rows, which spares the clock */
     double message_ns; /* one way; 0 when not measured */
 };
 
@@ -88,7 +91,7 @@ struct rbi_bench_page {
     int pids[2];   /* each side */
     uint64_t next; /* number of the next message */
     struct rbi_bench_job job;
-    double ns[2];         /* each side: a message of the last job */
+    double ns[2]; /* each side: a message of the last job; of trips, on side 0, the median */
     uint64_t switches[2]; /* each side: put off its core, since it began */
     uint64_t messages[2]; /* each side: received and found right */
     uint64_t bytes[2];

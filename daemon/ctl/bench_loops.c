@@ -15,6 +15,7 @@
 #define PLACES     16U
 #define PLACE      64U
 #define BATCH      256
+#define ROWS       200U /* of one job: ten microseconds each, when a job has two milliseconds */
 #define LOOKS_MASK 4095U
 /* A chunk that comes back wakes nobody. */
 #define ROOM_NAP_MS 1
@@ -239,59 +240,123 @@ static inline bool send_number(struct rbi_bench_side *side, uint64_t number, boo
     return r == 1;
 }
 
-static bool round_trips(struct rbi_bench_side *side, const struct rbi_bench_job *job)
+static bool round_trip(struct rbi_bench_side *side, const struct rbi_bench_job *job, uint32_t i)
 {
-    const bool request = job->kind == RBI_BENCH_REQUESTS;
+    return send_number(side, job->first + i, job->kind == RBI_BENCH_REQUESTS) &&
+           await(side, (uint64_t)i + 1, 1, false);
+}
+
+/* In rows, each timed as a whole: the median is spared the rows that were interrupted. */
+static bool round_trips_in_rows(struct rbi_bench_side *side, const struct rbi_bench_job *job)
+{
+    double samples[RBI_BENCH_SAMPLES_MAX];
+    const uint32_t row = job->count / ROWS + 1;
+    unsigned rows = 0;
+    for (uint32_t i = 0; i < job->count;) {
+        const uint32_t end = (uint32_t)rbi_min_u64(i + (uint64_t)row, job->count);
+        const uint32_t first = i;
+        const uint64_t begin_ns = rbi_ctl_now_ns();
+        for (; i < end; i++) {
+            if (!round_trip(side, job, i)) {
+                return false;
+            }
+        }
+        samples[rows++] = (double)(rbi_ctl_now_ns() - begin_ns) / (end - first);
+    }
+    side->page->ns[0] = rbi_quantile(samples, rows, 0.5);
+    return true;
+}
+
+static bool round_trips_timed(struct rbi_bench_side *side, const struct rbi_bench_job *job)
+{
     uint64_t before_ns = rbi_ctl_now_ns();
     for (uint32_t i = 0; i < job->count; i++) {
-        if (!send_number(side, job->first + i, request) ||
-            !await(side, (uint64_t)i + 1, 1, false)) {
+        if (!round_trip(side, job, i)) {
             return false;
         }
-        if (job->histogram != NULL) {
-            const uint64_t now_ns = rbi_ctl_now_ns();
-            job->histogram[rbi_histogram_index(now_ns - before_ns)]++;
-            before_ns = now_ns;
-        }
+        const uint64_t now_ns = rbi_ctl_now_ns();
+        job->histogram[rbi_histogram_index(now_ns - before_ns)]++;
+        before_ns = now_ns;
     }
+    return true;
+}
+
+/* Each one finds side 1 asleep. */
+static bool round_trips_apart(struct rbi_bench_side *side, const struct rbi_bench_job *job)
+{
+    double samples[RBI_BENCH_SAMPLES_MAX];
+    RBI_ASSERT(job->count <= RBI_BENCH_SAMPLES_MAX);
+    for (uint32_t i = 0; i < job->count; i++) {
+        const uint64_t gap_end_ns = rbi_ctl_now_ns() + job->gap_ns;
+        uint64_t before_ns = rbi_ctl_now_ns();
+        while (before_ns < gap_end_ns) {
+            pause_cpu();
+            before_ns = rbi_ctl_now_ns();
+        }
+        if (!round_trip(side, job, i)) {
+            return false;
+        }
+        const uint64_t ns = rbi_ctl_now_ns() - before_ns;
+        samples[i] = (double)ns;
+        job->histogram[rbi_histogram_index(ns)]++;
+    }
+    side->page->ns[0] = rbi_quantile(samples, job->count, 0.5);
     return true;
 }
 
 static bool stream(struct rbi_bench_side *side, const struct rbi_bench_job *job)
 {
+    const uint64_t begin_ns = rbi_ctl_now_ns();
     for (uint32_t i = 0; i < job->count; i++) {
         if (!send_number(side, job->first + i, false)) {
             return false;
         }
     }
+    side->page->ns[0] = (double)(rbi_ctl_now_ns() - begin_ns) / job->count;
+    return true;
+}
+
+static bool ask(struct rbi_bench_side *side, const struct rbi_bench_job *job)
+{
+    if (job->kind == RBI_BENCH_STREAM) {
+        return stream(side, job);
+    }
+    if (side->sleeping) {
+        return round_trips_apart(side, job);
+    }
+    return job->histogram != NULL ? round_trips_timed(side, job) : round_trips_in_rows(side, job);
+}
+
+static bool answer(struct rbi_bench_side *side, const struct rbi_bench_job *job)
+{
+    const bool one_way = job->kind == RBI_BENCH_STREAM;
+    const uint64_t begin_ns = rbi_ctl_now_ns();
+    side->echo = !one_way;
+    if (!await(side, job->count, one_way ? BATCH : 1, one_way && !side->sleeping)) {
+        return false;
+    }
+    side->page->ns[1] = (double)(rbi_ctl_now_ns() - begin_ns) / job->count;
     return true;
 }
 
 bool rbi_bench_job_run(struct rbi_bench_side *side, const struct rbi_bench_job *job)
 {
-    struct rbi_lines *lines = &side->page->lines;
-    if (job->kind == RBI_BENCH_LINES || job->kind == RBI_BENCH_LINES_ASLEEP) {
-        side->page->ns[side->number] =
-            job->kind == RBI_BENCH_LINES
-                ? rbi_lines_round_trips(lines, side->number, job->count)
-                : rbi_lines_round_trips_asleep(lines, side->number, job->count);
+    struct rbi_bench_page *page = side->page;
+    const int me = side->number;
+    if (job->kind == RBI_BENCH_LINES) {
+        page->ns[me] = rbi_lines_round_trips(&page->lines, me, job->count);
+        return !stopped(side);
+    }
+    if (job->kind == RBI_BENCH_LINES_ASLEEP) {
+        page->ns[me] = rbi_lines_round_trips_asleep(&page->lines, me, job->count, job->gap_ns);
         return !stopped(side);
     }
     side->size = job->size;
     side->expected = job->first;
     side->received = 0;
     side->progress_ns = 0;
-    side->echo = side->number == 1 && job->kind != RBI_BENCH_STREAM;
-    const uint64_t begin_ns = rbi_ctl_now_ns();
-    bool done = false;
-    if (side->number == 0) {
-        done = job->kind == RBI_BENCH_STREAM ? stream(side, job) : round_trips(side, job);
-    } else {
-        const bool one_way = job->kind == RBI_BENCH_STREAM;
-        done = await(side, job->count, one_way ? BATCH : 1, one_way && !side->sleeping);
-    }
-    side->page->ns[side->number] = (double)(rbi_ctl_now_ns() - begin_ns) / job->count;
-    side->page->messages[side->number] += side->received;
-    side->page->bytes[side->number] += side->received * job->size;
+    const bool done = me == 0 ? ask(side, job) : answer(side, job);
+    page->messages[me] += side->received;
+    page->bytes[me] += side->received * job->size;
     return done && !stopped(side);
 }

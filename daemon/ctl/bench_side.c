@@ -11,11 +11,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define LINES_ROUNDS        2000U
-#define LINES_ASLEEP_ROUNDS 100U
-#define COUNT_MIN           4.0
-#define COUNT_MAX           1000000.0
-#define GUESS_NS            20000.0
+/* Several times: one that was put off its core says little. */
+#define LINES_TIMES         5U
+#define LINES_ROUNDS        400U
+#define LINES_ASLEEP_ROUNDS 50U
+/* Enough to fall asleep in. */
+#define GAP_NS    UINT64_C(20000)
+#define COUNT_MIN 4.0
+#define COUNT_MAX 1000000.0
+#define GUESS_NS  20000.0
 /* Of each part of a block; longer in long runs, which have no room for more blocks. */
 #define PART_NS         2e6
 #define PART_NS_SECONDS 10U
@@ -210,6 +214,12 @@ static bool order(struct rbi_bench_side *side, struct rbi_bench_job job)
     return done && meet(side);
 }
 
+/* On one core side 1 sleeps by itself, and spinning would keep it from that. */
+static uint64_t gap_ns(const struct rbi_bench_side *side)
+{
+    return side->plan->together ? 0 : GAP_NS;
+}
+
 static uint32_t count_for(double ns, unsigned seconds)
 {
     const double part_ns =
@@ -218,66 +228,101 @@ static uint32_t count_for(double ns, unsigned seconds)
     return (uint32_t)(count < COUNT_MIN ? COUNT_MIN : count > COUNT_MAX ? COUNT_MAX : count);
 }
 
-/* What the machine takes now: where the cores lie, and what the figures are compared with. */
+/* The best of several tells where the cores lie, the median what a round trip takes. */
+static bool measure_lines(struct rbi_bench_side *side, struct rbi_bench_block *block)
+{
+    const struct rbi_bench_job job = {.kind = RBI_BENCH_LINES, .count = LINES_ROUNDS};
+    double ns[LINES_TIMES];
+    for (unsigned i = 0; i < LINES_TIMES; i++) {
+        if (!order(side, job)) {
+            return false;
+        }
+        ns[i] = side->page->ns[0];
+    }
+    block->limit_ns = rbi_quantile(ns, LINES_TIMES, 0.5);
+    block->regime =
+        rbi_quantile(ns, LINES_TIMES, 0) <= RBI_LINES_NEAR_NS_MAX ? RBI_BENCH_NEAR : RBI_BENCH_FAR;
+    return true;
+}
+
+/* What the machine takes now: what the figures of this block are compared with. */
 static bool measure_limit(struct rbi_bench_side *side, struct rbi_bench_block *block)
 {
-    const double *ns = &side->page->ns[0];
     block->regime = RBI_BENCH_TOGETHER;
-    if (!side->plan->together) {
-        const struct rbi_bench_job lines = {.kind = RBI_BENCH_LINES, .count = LINES_ROUNDS};
-        if (!order(side, lines)) {
-            return false;
-        }
-        block->regime = *ns <= RBI_LINES_NEAR_NS_MAX ? RBI_BENCH_NEAR : RBI_BENCH_FAR;
-        block->limit_ns = *ns;
+    if (!side->plan->together && !measure_lines(side, block)) {
+        return false;
     }
     if (side->sleeping) {
-        const struct rbi_bench_job asleep = {.kind = RBI_BENCH_LINES_ASLEEP,
-                                             .count = LINES_ASLEEP_ROUNDS};
-        if (!order(side, asleep)) {
+        const struct rbi_bench_job job = {
+            .kind = RBI_BENCH_LINES_ASLEEP, .count = LINES_ASLEEP_ROUNDS, .gap_ns = gap_ns(side)};
+        if (!order(side, job)) {
             return false;
         }
-        block->limit_ns = *ns;
+        block->limit_ns = side->page->ns[0];
     }
+    return true;
+}
+
+/* Busy twice, as a row and each timed; asleep the clock does not matter. */
+static bool measure_trips(struct rbi_bench_side *side,
+                          struct rbi_bench_series *series,
+                          struct rbi_bench_block *block,
+                          struct pace *pace,
+                          struct rbi_bench_job job)
+{
+    const unsigned seconds = side->plan->args->seconds;
+    uint32_t *histogram = series->histogram[block->regime];
+    job.gap_ns = side->sleeping ? gap_ns(side) : 0;
+    job.histogram = side->sleeping ? histogram : NULL;
+    job.count = count_for(pace->trip_ns + (double)job.gap_ns, seconds);
+    if (side->sleeping && job.count > RBI_BENCH_SAMPLES_MAX) {
+        job.count = RBI_BENCH_SAMPLES_MAX;
+    }
+    if (!order(side, job)) {
+        return false;
+    }
+    block->trip_ns = side->page->ns[0];
+    pace->trip_ns = block->trip_ns;
+    if (side->sleeping) {
+        return true;
+    }
+    job.histogram = histogram;
+    job.count = count_for(pace->trip_ns, seconds);
+    return order(side, job);
+}
+
+static bool measure_stream(struct rbi_bench_side *side,
+                           struct rbi_bench_block *block,
+                           struct pace *pace,
+                           uint32_t size)
+{
+    const double *ns = side->page->ns;
+    const struct rbi_bench_job job = {.kind = RBI_BENCH_STREAM,
+                                      .size = size,
+                                      .count =
+                                          count_for(pace->message_ns, side->plan->args->seconds)};
+    if (!order(side, job)) {
+        return false;
+    }
+    /* Over when the slower side has done its part. */
+    block->message_ns = ns[0] > ns[1] ? ns[0] : ns[1];
+    pace->message_ns = block->message_ns;
     return true;
 }
 
 static bool run_block(struct rbi_bench_side *side,
                       struct rbi_bench_series *series,
                       struct pace *pace,
-                      struct rbi_bench_job job,
-                      bool one_way)
+                      const struct rbi_bench_job *job)
 {
-    struct rbi_bench_page *page = side->page;
-    const unsigned seconds = side->plan->args->seconds;
-    const uint64_t before = page->switches[0] + page->switches[1];
+    const uint64_t *switches = side->page->switches;
+    const uint64_t before = switches[0] + switches[1];
     struct rbi_bench_block block = {0};
-    if (!measure_limit(side, &block)) {
+    if (!measure_limit(side, &block) || !measure_trips(side, series, &block, pace, *job) ||
+        (job->kind == RBI_BENCH_TRIPS && !measure_stream(side, &block, pace, job->size))) {
         return false;
     }
-    job.count = count_for(pace->trip_ns, seconds);
-    if (!order(side, job)) {
-        return false;
-    }
-    block.trip_ns = page->ns[0];
-    pace->trip_ns = page->ns[0];
-    job.histogram = series->histogram[block.regime];
-    job.count = count_for(pace->trip_ns, seconds);
-    if (!order(side, job)) {
-        return false;
-    }
-    if (one_way) {
-        const struct rbi_bench_job stream = {.kind = RBI_BENCH_STREAM,
-                                             .size = job.size,
-                                             .count = count_for(pace->message_ns, seconds)};
-        if (!order(side, stream)) {
-            return false;
-        }
-        /* Over when the slower side has done its part. */
-        block.message_ns = page->ns[0] > page->ns[1] ? page->ns[0] : page->ns[1];
-        pace->message_ns = block.message_ns;
-    }
-    block.disturbed = page->switches[0] + page->switches[1] > before;
+    block.disturbed = switches[0] + switches[1] > before;
     series->blocks[series->block_count++] = block;
     return true;
 }
@@ -297,7 +342,7 @@ static void run_blocks(struct rbi_bench_side *side, enum rbi_bench_mode mode, ui
             const struct rbi_bench_job job = {.kind =
                                                   request ? RBI_BENCH_REQUESTS : RBI_BENCH_TRIPS,
                                               .size = args->sizes[request ? 0 : i]};
-            if (!run_block(side, &all[i], &paces[i], job, !request)) {
+            if (!run_block(side, &all[i], &paces[i], &job)) {
                 return;
             }
         }
