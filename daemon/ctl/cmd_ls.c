@@ -16,7 +16,9 @@ static void json_print(const struct rbi_wire_row_endpoint *row)
     rbi_ctl_json_text(&json, "state", rbi_ctl_state_name(row->state));
     rbi_ctl_json_u64(&json, "weight", row->weight);
     rbi_ctl_json_u64(&json, "links", row->links);
-    rbi_ctl_json_u64(&json, "pid", row->pid);
+    if (row->pid != 0) {
+        rbi_ctl_json_u64(&json, "pid", row->pid);
+    }
     rbi_ctl_json_u64(&json, "uid", row->uid);
     rbi_ctl_json_u64(&json, "age_ms", row->age_ms);
     rbi_ctl_json_text(&json, "program", row->program.bytes);
@@ -26,10 +28,11 @@ static void json_print(const struct rbi_wire_row_endpoint *row)
 static void text_print(const struct rbi_wire_row_endpoint *row)
 {
     char age[16];
+    char pid[16];
     rbi_ctl_age_format(row->age_ms, age, sizeof age);
-    printf("%-48s %-8s %6" PRIu32 " %5" PRIu32 " %8" PRIu32 " %6s %s\n", row->path.bytes,
-           rbi_ctl_state_name(row->state), row->weight, row->links, row->pid, age,
-           row->program.bytes);
+    rbi_ctl_pid_format(row->pid, pid, sizeof pid);
+    printf("%-48s %-8s %6" PRIu32 " %5" PRIu32 " %8s %6s %s\n", row->path.bytes,
+           rbi_ctl_state_name(row->state), row->weight, row->links, pid, age, row->program.bytes);
 }
 
 static int rows_print(const struct rbi_ctl_args *args, const struct rbi_ctl_rows *rows)

@@ -84,7 +84,9 @@ static void endpoint_json(const struct rbi_ctl_endpoint *endpoint, const struct 
     rbi_ctl_json_u64(&json, "incarnation", row->incarnation);
     rbi_ctl_json_text(&json, "state", rbi_ctl_state_name(row->state));
     rbi_ctl_json_u64(&json, "weight", row->weight);
-    rbi_ctl_json_u64(&json, "pid", row->pid);
+    if (row->pid != 0) {
+        rbi_ctl_json_u64(&json, "pid", row->pid);
+    }
     rbi_ctl_json_u64(&json, "uid", row->uid);
     rbi_ctl_json_text(&json, "program", row->program.bytes);
     rbi_ctl_json_u64(&json, "age_ms", row->age_ms);
@@ -124,10 +126,12 @@ static void endpoint_text(const struct rbi_ctl_endpoint *endpoint, const struct 
 {
     const struct rbi_wire_row_endpoint *row = &endpoint->row;
     char age[16];
+    char pid[16];
     rbi_ctl_age_format(row->age_ms, age, sizeof age);
-    printf("%s\n  %s, weight %" PRIu32 ", incarnation %" PRIu32 ", pid %" PRIu32 ", uid %" PRIu32
+    rbi_ctl_pid_format(row->pid, pid, sizeof pid);
+    printf("%s\n  %s, weight %" PRIu32 ", incarnation %" PRIu32 ", pid %s, uid %" PRIu32
            ", age %s\n",
-           row->path.bytes, rbi_ctl_state_name(row->state), row->weight, row->incarnation, row->pid,
+           row->path.bytes, rbi_ctl_state_name(row->state), row->weight, row->incarnation, pid,
            row->uid, age);
     printf("  program %s, pool %" PRIu64 " KiB", row->program.length > 0 ? row->program.bytes : "?",
            row->pool_bytes / 1024);

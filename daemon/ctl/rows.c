@@ -146,3 +146,12 @@ void rbi_ctl_age_format(uint64_t age_ms, char *buffer, size_t size)
     }
     snprintf(buffer, size, "%" PRIu64 "ms", age_ms);
 }
+
+void rbi_ctl_pid_format(uint32_t pid, char *buffer, size_t size)
+{
+    if (pid == 0) {
+        (void)snprintf(buffer, size, "unknown");
+    } else {
+        (void)snprintf(buffer, size, "%" PRIu32, pid);
+    }
+}

@@ -52,5 +52,7 @@ bool rbi_ctl_path_anonymous(const char *path);
 const char *rbi_ctl_state_name(uint32_t state);
 /** "3d", "12h", "5m", "42s" or "300ms". @p size at least 16 */
 void rbi_ctl_age_format(uint64_t age_ms, char *buffer, size_t size);
+/** The number, or "unknown" for a process of another PID namespace. @p size at least 16 */
+void rbi_ctl_pid_format(uint32_t pid, char *buffer, size_t size);
 
 #endif
