@@ -38,6 +38,17 @@ percentiles() {
     rm -f "$2.tmp"
 }
 
+# some DATA PICTURE TITLE X Y COLUMN NAME...: only the lines of these contenders.
+some() {
+    data=$1 picture=$2 title=$3 x=$4 y=$5 column=$6
+    shift 6
+    awk -v names=" $* " '
+        /^"/ { name = $0; gsub(/"/, "", name); wanted = index(names, " " name " ") > 0 }
+        wanted' "$data" >"$picture.tmp"
+    [ ! -s "$picture.tmp" ] || draw "$picture.tmp" "$picture" "$title" "$x" "$y" "$column"
+    rm -f "$picture.tmp"
+}
+
 # xs DATA: how many different x there are.
 xs() { awk '/^[0-9]/ { seen[$1] } END { print length(seen) }' "$1"; }
 
@@ -48,6 +59,9 @@ for data in *.dat; do
     round-trip* | sparse* | same-core*)
         [ "$(xs "$data")" -lt 2 ] || draw "$data" "$name" "Round trip ($name), median" "payload, bytes" "ns" 2
         percentiles "$data" "$name-percentiles" "Round trip of 64 bytes ($name), percentiles" 64
+        [ "$(xs "$data")" -lt 2 ] ||
+            some "$data" "$name-by-reference" "Round trip ($name): copied, built in place, by reference" \
+                "payload, bytes" "ns" 2 limit-copy ringbus ringbus-claim ringbus-ref iceoryx
         ;;
     *)
         [ "$(xs "$data")" -ge 2 ] || continue
@@ -56,7 +70,10 @@ for data in *.dat; do
     case $name in
     one-way*)
         draw "$data" "$name" "One way ($name), median" "payload, bytes" "million messages a second" 2
+        some "$data" "$name-by-reference" "One way ($name): copied, built in place, by reference" \
+            "payload, bytes" "million messages a second" 2 bare-byte-ring ringbus ringbus-claim ringbus-ref iceoryx
         ;;
+    broadcast-large*) draw "$data" "$name" "A publish of 64 KiB" "readers" "ns" 2 ;;
     broadcast*) draw "$data" "$name" "A publish of 1 KiB" "readers" "ns" 2 ;;
     idle-links*) draw "$data" "$name" "A look, and a round trip, among idle links" "links" "ns" 2 ;;
     fan*) draw "$data" "$name" "Many to one, one to many" "links" "million messages a second" 2 ;;

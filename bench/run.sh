@@ -90,7 +90,7 @@ case $peers in "" | none) ;; *) cmake "$build" >/dev/null ;; esac
 [ -n "$quick" ] && [ -z "$peers" ] && set -- "$@" --peers none
 # Only a whole run may say what the results are.
 [ -n "$partial" ] || set -- "$@" --results "$here"
-cmake --build "$build" --target bench bench_busy ringbusd >/dev/null
+cmake --build "$build" --target bench bench_busy bench_asleep ringbusd >/dev/null
 commit=$(git -C "$here" rev-parse --short HEAD 2>/dev/null || echo unknown)
 status=0
 "$build/bench/bench" --ringbusd "$build/daemon/ringbusd" --config "$here/../configs/bench.yaml" \
