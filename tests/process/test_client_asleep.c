@@ -70,7 +70,7 @@ struct sender {
     pid_t receiver;
 };
 
-/* ---- receiver -------------------------------------------------------------------------------- */
+/* ---- receiver ------------------------------------------------------------------------------- */
 
 static unsigned ended;
 
@@ -130,7 +130,7 @@ static void receive(const struct cluster *at, void *context)
     node_close(&node);
 }
 
-/* ---- senders ------------------------------------------------------------------------------- */
+/* ---- senders -------------------------------------------------------------------------------- */
 
 static void note_most(unsigned word, uint64_t ns)
 {
@@ -269,7 +269,7 @@ static void send_all(const struct cluster *at, void *context)
     node_close(&node);
 }
 
-/* ---- a run --------------------------------------------------------------------------------- */
+/* ---- a run ---------------------------------------------------------------------------------- */
 
 static void print_run(const struct setting *setting, uint64_t took_ns)
 {
@@ -320,7 +320,7 @@ static void run(struct setting *setting)
     print_run(setting, machine_now_ns() - start_ns);
 }
 
-/* ---- tests ----------------------------------------------------------------------------------- */
+/* ---- tests ---------------------------------------------------------------------------------- */
 
 #define SENDS(loop) FULL_OR((loop) == LOOP_WAIT ? 10000000U : 2500000U, 20000U)
 

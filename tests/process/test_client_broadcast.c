@@ -98,7 +98,7 @@ static void note(uint64_t from_ns, uint64_t to_ns)
     }
 }
 
-/* ---- receivers ------------------------------------------------------------------------------- */
+/* ---- receivers ------------------------------------------------------------------------------ */
 
 static uint64_t expected;
 static bool never_misses;
@@ -139,7 +139,7 @@ static void receive(const struct cluster *at, void *context)
     node_close(&node);
 }
 
-/* ---- sender ---------------------------------------------------------------------------------- */
+/* ---- sender --------------------------------------------------------------------------------- */
 
 struct sender {
     struct node node;
@@ -265,7 +265,7 @@ static uint64_t held(struct sender *self)
     return node_pool_used(&self->node);
 }
 
-/* ---- what it shows ----------------------------------------------------------------------------- */
+/* ---- what it shows -------------------------------------------------------------------------- */
 
 static uint64_t overlap_ns(const struct report *report, uint64_t from_ns, uint64_t to_ns)
 {

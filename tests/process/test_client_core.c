@@ -55,7 +55,7 @@ static struct shared {
     } notes[NOTES_MAX];
 } * shared;
 
-/* ---- a fifth of a core ------------------------------------------------------------------------- */
+/* ---- a fifth of a core ---------------------------------------------------------------------- */
 
 static bool write_text(const char *folder, const char *name, const char *text)
 {
@@ -115,7 +115,7 @@ static void remove_group(void)
     group[0] = '\0';
 }
 
-/* ---- receiver -------------------------------------------------------------------------------- */
+/* ---- receiver ------------------------------------------------------------------------------- */
 
 static bool ended;
 static uint64_t last_ns;
@@ -238,7 +238,7 @@ static void receive(const struct cluster *at, void *context)
     node_close(&node);
 }
 
-/* ---- sender ---------------------------------------------------------------------------------- */
+/* ---- sender --------------------------------------------------------------------------------- */
 
 static void round_trips(struct node *node, uint64_t end_ns)
 {
@@ -297,7 +297,7 @@ static int run(const struct setting *setting, int core, unsigned ms)
     return code;
 }
 
-/* ---- what it shows ------------------------------------------------------------------------------ */
+/* ---- what it shows -------------------------------------------------------------------------- */
 
 static uint64_t longest_own_ns(void)
 {

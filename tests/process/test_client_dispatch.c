@@ -40,7 +40,7 @@ static uint64_t dispatches; /* of each thread before the first change */
 #define WORD_CHANGE 8U /* how many weight changes are wanted */
 #define WORD_END    16U
 
-/* ---- builds ---------------------------------------------------------------------------------- */
+/* ---- builds --------------------------------------------------------------------------------- */
 
 static uint64_t build_ns; /* CPU time that one takes */
 
@@ -66,7 +66,7 @@ static void measure_build(void)
     }
 }
 
-/* ---- the cluster: one process ---------------------------------------------------------------- */
+/* ---- the cluster: one process --------------------------------------------------------------- */
 
 static struct node members[INSTANCES];
 
@@ -111,7 +111,7 @@ static void be_cluster(const struct cluster *at, void *context)
     }
 }
 
-/* ---- dispatching threads --------------------------------------------------------------------- */
+/* ---- dispatching threads -------------------------------------------------------------------- */
 
 struct dispatcher {
     pthread_t thread;

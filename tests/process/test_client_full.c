@@ -35,7 +35,7 @@ enum {
     WORD_FAILED,   /* DOWN and LINK_FAILED events before it was told to stop */
 };
 
-/* ---- receiver -------------------------------------------------------------------------------- */
+/* ---- receiver ------------------------------------------------------------------------------- */
 
 /** How the receiver reads; what it does beside is told by WORD_GO. */
 struct receiver {
@@ -119,7 +119,7 @@ static void open_sender(struct node *node, uint32_t ping_ms)
     node_target(node, SINK, 1, NULL);
 }
 
-/* ---- 56: every refusal is told ----------------------------------------------------------------- */
+/* ---- 56: every refusal is told -------------------------------------------------------------- */
 
 struct offer {
     struct node *node;
@@ -264,7 +264,7 @@ static void test_refusals_of_requests_are_counted(void **state)
     offer_to_a_stopped_one("requests", offer_request, LANE_RECORDS);
 }
 
-/* ---- 61: control records beside a full lane ---------------------------------------------------- */
+/* ---- 61: control records beside a full lane ------------------------------------------------- */
 
 #define PING_MS  50U
 #define BOUND_MS (PING_MS * 3U)

@@ -51,7 +51,7 @@ static pid_t start_apart(void (*body)(const struct cluster *at, void *context),
     return pid;
 }
 
-/* ---- the services -------------------------------------------------------------------------- */
+/* ---- the services --------------------------------------------------------------------------- */
 
 static void echo(struct node *node, const struct ringbus_message *message)
 {
@@ -92,7 +92,7 @@ static void be_two(const struct cluster *at, void *context)
     node_close(&node);
 }
 
-/* ---- what the tool shows ------------------------------------------------------------------- */
+/* ---- what the tool shows -------------------------------------------------------------------- */
 
 static void run_tool(const char *command, const char *option, char *text, size_t size)
 {
@@ -133,7 +133,7 @@ static void check_tool(void)
     assert_null(strstr(text, "\"pid\""));
 }
 
-/* ---- the test ------------------------------------------------------------------------------ */
+/* ---- the test ------------------------------------------------------------------------------- */
 
 static void test_three_namespaces(void **state)
 {

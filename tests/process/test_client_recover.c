@@ -4,9 +4,10 @@
  * are killed, or fall silent. A second later nothing of them is left: not in what a send
  * takes, nor in how late the fast ones get it, nor in any counter.
  *
- * Figures are the 99th percentile of the work of a call and of the way to a receiver; each is the median
- * of several windows. The machine may be slower at any moment for reasons of its own, but
- * not each time: a round that shows no difference says that nothing stays behind.
+ * Figures are the 99th percentile of the work of a call and of the way to a receiver; each
+ * is the median of several windows. The machine may be slower at any moment for reasons of
+ * its own, but not each time: a round that shows no difference says that nothing stays
+ * behind.
  */
 #include "support/bus.h"
 #include "support/machine.h"
@@ -77,7 +78,7 @@ static uint32_t p99(struct times *times)
     return p99s[WINDOWS / 2];
 }
 
-/* ---- receivers ------------------------------------------------------------------------------- */
+/* ---- receivers ------------------------------------------------------------------------------ */
 
 struct payload {
     uint64_t sent_ns;
@@ -126,7 +127,7 @@ static void receive(const struct cluster *at, void *context)
     node_close(&node);
 }
 
-/* ---- sender ---------------------------------------------------------------------------------- */
+/* ---- sender --------------------------------------------------------------------------------- */
 
 static struct node node;
 static struct ringbus_addr all;
