@@ -121,6 +121,7 @@ static void run_part(struct side *side, unsigned which)
     const struct bench_loop loop = {
         .size = part->size,
         .count = part->count,
+        .gap_ns = part->gap_ns,
         .histogram = part->timed && side->number == 0 ? histogram_of(side->page) : NULL};
     end->whole = part->whole;
     barrier(side);
