@@ -5,22 +5,41 @@ set -eu
 cd "$1"
 command -v gnuplot >/dev/null || { echo "gnuplot is not installed: no plots"; exit 0; }
 
+# xs DATA: how many different x there are.
+xs() { awk '/^[0-9]/ { seen[$1] } END { print length(seen) }' "$1"; }
+
+# lines DATA X:COLUMN: what gnuplot is to draw, a line each: limits dashed, ringbus thick.
+lines() {
+    awk -v data="$1" -v using="$2" '
+        /^"/ {
+            name = $0
+            gsub(/"/, "", name)
+            hue = n * 0.381966
+            hue -= int(hue)
+            width = name ~ /^ringbus/ ? 4 : 2
+            dash = name ~ /^(limit|bare)-/ ? 2 : 1
+            printf "%s\"%s\" index %d using %s with linespoints title \"%s\" lw %d dt %d pt %d lc rgb hsv2rgb(%f, 0.9, %f)",
+                n ? ", " : "", data, n, using, name, width, dash, n % 13 + 1, hue, 0.45 + 0.2 * (n % 3)
+            n++
+        }' "$1"
+}
+
 # draw DATA PICTURE TITLE X Y COLUMN [COMMAND]
 draw() {
     gnuplot <<PLOT
-set terminal pngcairo size 1100,700 font "sans,10"
+set terminal pngcairo size 1200,700 font "sans,10"
 set output "$2.png"
-set title "$3"
+set title "$3" noenhanced
 set xlabel "$4"
 set ylabel "$5"
 set logscale xy
+set format x "%.0s%c"
+set format y "%.0s%c"
 set grid
 set key outside right noenhanced
 set xtics noenhanced
-stats "$1" using 1 nooutput
-set key autotitle columnheader
 ${7:-}
-plot for [i=0:STATS_blocks-2] "$1" index i using 1:$6 with linespoints lw 2 pt (i % 13 + 1) lc rgb hsv2rgb(i*0.381966 - floor(i*0.381966), 0.9, 0.4 + 0.2 * (i % 3))
+plot $(lines "$1" "1:$6")
 PLOT
 }
 
@@ -29,11 +48,11 @@ percentiles() {
     awk -v size="$4" '
         /^"/ { name = $0 }
         $1 == size && $5 > 0 {
-            printf "%s\n50 %s\n90 %s\n99 %s\n99.9 %s\n\n\n", name, $5, $6, $7, $8
+            printf "%s\n1 %s\n2 %s\n3 %s\n4 %s\n\n\n", name, $5, $6, $7, $8
         }' "$1" >"$2.tmp"
     if [ -s "$2.tmp" ]; then
         draw "$2.tmp" "$2" "$3" "percentile" "ns" 2 \
-            'unset logscale x; set xrange [0.5:4.5]; set xtics ("p50" 50, "p90" 90, "p99" 99, "p99.9" 99.9); set xrange [45:101]'
+            'unset logscale x; set xtics ("p50" 1, "p90" 2, "p99" 3, "p99.9" 4); set xrange [0.8:4.2]'
     fi
     rm -f "$2.tmp"
 }
@@ -45,12 +64,9 @@ some() {
     awk -v names=" $* " '
         /^"/ { name = $0; gsub(/"/, "", name); wanted = index(names, " " name " ") > 0 }
         wanted' "$data" >"$picture.tmp"
-    [ ! -s "$picture.tmp" ] || draw "$picture.tmp" "$picture" "$title" "$x" "$y" "$column"
+    [ "$(xs "$picture.tmp")" -lt 2 ] || draw "$picture.tmp" "$picture" "$title" "$x" "$y" "$column"
     rm -f "$picture.tmp"
 }
-
-# xs DATA: how many different x there are.
-xs() { awk '/^[0-9]/ { seen[$1] } END { print length(seen) }' "$1"; }
 
 for data in *.dat; do
     [ -f "$data" ] || continue
