@@ -289,7 +289,7 @@ static uint64_t longest_own_ns(const struct report *report)
         uint64_t machine_ns =
             long_one->had_no_core_ns + machine_paused_ns(long_one->from_ns, long_one->to_ns) +
             (report != sender ? overlap_ns(sender, long_one->from_ns, long_one->to_ns) : 0);
-        machine_ns += machine_ns / 8; /* what had piled up meanwhile takes its time */
+        machine_ns += machine_ns / 2; /* what had piled up meanwhile takes its time */
         const uint64_t ns = long_one->to_ns - long_one->from_ns;
         longest = ns > machine_ns && ns - machine_ns > longest ? ns - machine_ns : longest;
     }

