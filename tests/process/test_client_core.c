@@ -223,6 +223,7 @@ static void receive(const struct cluster *at, void *context)
     static struct node node = {.on_message = on_message};
     struct ringbus_options options = node_options(at, ECHO_1);
     options.mode = setting->mode;
+    options.ping_interval_ms = 60000; /* nobody is given up because others had the core */
     node_open_with(&node, &options);
     const struct sched_param first = {.sched_priority = 1};
     if (setting->fifo && sched_setscheduler(0, SCHED_FIFO, &first) != 0) {
@@ -285,6 +286,7 @@ static int run(const struct setting *setting, int core, unsigned ms)
     const pid_t pid = child_start(receive, &cluster, &copy);
     struct ringbus_options options = node_options(&cluster, NULL);
     options.mode = setting->mode;
+    options.ping_interval_ms = 60000; /* nobody is given up because others had the core */
     node_open_with(&node, &options);
     node_target(&node, ECHO, 1, NULL);
     const uint64_t start_ns = machine_now_ns();
