@@ -46,8 +46,9 @@ void rbi_end_unindex(struct ringbus *bus, struct rbi_end *end)
         (void)ck_hs_remove(&bus->peers, rbi_end_hash(end->peer.cluster, end->peer.instance),
                            &end->peer);
     }
-    if (bus->last_end == end) {
-        bus->last_end = NULL;
+    struct rbi_end **recent = &bus->recent[rbi_recent_at(end->peer.cluster, end->peer.instance)];
+    if (*recent == end) {
+        *recent = NULL;
     }
 }
 

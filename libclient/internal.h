@@ -39,6 +39,8 @@
 #define RBI_BATCH_MAX 256U
 /* Quiet links that one poll looks at beside the active ones (turn.c). */
 #define RBI_SWEEP 2U
+/* Peers that a send finds without a look-up: power of two. */
+#define RBI_RECENT 64U
 
 struct rbi_cluster;
 struct rbi_member;
@@ -75,8 +77,9 @@ struct rbi_end {
     uint8_t idle_rings; /* rings in a row that brought nothing */
     bool muted;         /* it rang too often for nothing: its bell is not listened to for a while */
     int bell;           /* our end of the pair; -1 for the loop */
-    uint32_t position;  /* in bus->ends */
-    uint32_t quiet;     /* polls in a row that found nothing */
+    struct rbi_pidf peer;
+    uint32_t position; /* in bus->ends */
+    uint32_t quiet;    /* polls in a row that found nothing */
     const rbi_au64 *peer_sleep_epoch;
     uint64_t rung;
     const rbi_au64 *peer_want_pos;
@@ -89,7 +92,6 @@ struct rbi_end {
     struct rbi_returns returns;
     struct rbi_peer_pool *peer_pool;
 
-    struct rbi_pidf peer;
     struct rbi_link_fsm fsm;
     uint64_t link_id;   /* 0 before the daemon told it */
     uint32_t serial;    /* of our INTRODUCE */
@@ -253,10 +255,10 @@ struct rbi_bus_error {
 
 struct ringbus {
     /* Hot: read by every call. */
-    const rbi_au64 *guard;    /* a page that the kernel wipes in the child of a fork */
-    struct rbi_end *last_end; /* cache of the last lookups */
-    struct rbi_cluster *last_cluster;
-    struct rbi_end **ends; /* LINKED and LEAVING ones */
+    const rbi_au64 *guard;              /* a page that the kernel wipes in the child of a fork */
+    struct rbi_cluster *last_cluster;   /* cache of the last lookup */
+    struct rbi_end *recent[RBI_RECENT]; /* and of the last peers, each in its place */
+    struct rbi_end **ends;              /* LINKED and LEAVING ones */
     unsigned end_count;
     unsigned end_room;
     unsigned next_end;     /* where the next poll starts */
@@ -576,6 +578,13 @@ int rbi_send_resolve(struct ringbus *bus,
                      bool keyed,
                      uint64_t key,
                      struct rbi_end **out);
+/** Place of a peer in bus->recent: instances of one cluster lie side by side. */
+static inline unsigned rbi_recent_at(uint64_t cluster, int32_t instance)
+{
+    return ((unsigned)cluster + (unsigned)instance) & (RBI_RECENT - 1);
+}
+/** A reserve that failed with @p r, of rbi_lane_reserve(): the public error (noted). */
+RBI_COLD int rbi_send_no_room(struct ringbus *bus, struct rbi_end *end, uint64_t body_bytes, int r);
 /** Writes one message to one end. 0, or a public error (noted). */
 int rbi_send_one(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out);
 /** Commits a reserved record and wakes the peer as its mode and the flags ask for. */

@@ -6,7 +6,7 @@
  * late reply can never end a later request; and a reply counts only from the life of the
  * peer that was asked. Deadlines lie in a binary heap of slot numbers.
  */
-#include "libclient/internal.h"
+#include "libclient/send_plain.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -352,9 +352,8 @@ static int answer(struct ringbus *bus, const struct ringbus_reply_to *to, struct
         rbi_count(bus, RBI_COUNTER_too_big, 1);
         return rbi_fail_fast(bus, RINGBUS_E_TOO_BIG, NULL, out->size);
     }
-    struct rbi_end *end = bus->last_end;
-    if (end == NULL || end->peer.instance != to->peer.instance ||
-        end->peer.cluster != to->peer.cluster) {
+    struct rbi_end *end = rbi_end_recent(bus, to->peer.cluster, to->peer.instance);
+    if (end == NULL) {
         end = rbi_end_find(bus, to->peer.cluster, to->peer.instance);
     }
     if (end == NULL || !end->usable || end->peer.incarnation != to->peer.incarnation) {

@@ -4,7 +4,7 @@
  * a known peer: one look at the cached end, one reserve, one copy, one store; no system
  * call, no allocation, no division.
  */
-#include "libclient/internal.h"
+#include "libclient/send_plain.h"
 
 #include <errno.h>
 #include <string.h>
@@ -58,10 +58,10 @@ int rbi_send_resolve(struct ringbus *bus,
                      uint64_t key,
                      struct rbi_end **out)
 {
-    struct rbi_end *end = bus->last_end;
+    struct rbi_end *end = NULL;
     if (to->instance > 0) {
-        if (RBI_UNLIKELY(end == NULL || end->peer.instance != to->instance ||
-                         end->peer.cluster != to->cluster)) {
+        end = rbi_end_recent(bus, to->cluster, to->instance);
+        if (RBI_UNLIKELY(end == NULL)) {
             end = rbi_end_find(bus, to->cluster, to->instance);
             if (end == NULL) {
                 end = find_self(bus, to);
@@ -77,7 +77,7 @@ int rbi_send_resolve(struct ringbus *bus,
                      (to->incarnation != 0 && to->incarnation != end->peer.incarnation))) {
         return no_peer(bus, to);
     }
-    bus->last_end = end;
+    bus->recent[rbi_recent_at(end->peer.cluster, end->peer.instance)] = end;
     *out = end;
     return 0;
 }
@@ -149,7 +149,7 @@ void rbi_send_starved(struct ringbus *bus)
     rbi_wait_nudge(bus);
 }
 
-static RBI_COLD int no_room(struct ringbus *bus, struct rbi_end *end, uint64_t body_bytes, int r)
+int rbi_send_no_room(struct ringbus *bus, struct rbi_end *end, uint64_t body_bytes, int r)
 {
     if (r == RBI_LANE_FULL) {
         rbi_count(bus, RBI_COUNTER_full, 1);
@@ -263,9 +263,14 @@ static int send_inline(struct ringbus *bus,
     const uint64_t bytes = RBI_RECORD_TAG + 8U * words + out->size;
     const int r = rbi_lane_reserve(&end->tx, bytes, RBI_LANE_CONTROL_ROOM, &body);
     if (RBI_UNLIKELY(r != RBI_LANE_OK)) {
-        return no_room(bus, end, bytes, r);
+        return rbi_send_no_room(bus, end, bytes, r);
     }
-    write_parts(write_head(body, out), out);
+    if (RBI_LIKELY(out->part_count == 1 && words == 0)) {
+        rbi_write_plain(body, out->kind == RBI_RECORD_ONEWAY ? out->key : out->tag,
+                        out->parts[0].data, out->size);
+    } else {
+        write_parts(write_head(body, out), out);
+    }
     rbi_send_commit(bus, end, bytes, meta_of(out, words, 0), out->flags);
     return 0;
 }
@@ -295,7 +300,7 @@ static int send_reference(struct ringbus *bus,
     r = rbi_lane_reserve(&end->tx, bytes, RBI_LANE_CONTROL_ROOM, &body);
     if (RBI_UNLIKELY(r != RBI_LANE_OK)) {
         rbi_refs_cancel(&end->refs, &bus->pool, slot);
-        return no_room(bus, end, bytes, r);
+        return rbi_send_no_room(bus, end, bytes, r);
     }
     rbi_pool_chunk(&bus->pool, chunk_idx, &chunk);
     ref.offset = chunk.offset;
@@ -401,6 +406,45 @@ static int send_any(struct ringbus *bus, const struct ringbus_addr *to, struct r
     return r == 0 ? 1 : r;
 }
 
+/* Everything but the plain message to a known peer. */
+static __attribute__((noinline)) int send_other(struct ringbus *bus,
+                                                const struct ringbus_addr *to,
+                                                uint64_t key,
+                                                const void *data,
+                                                size_t size,
+                                                unsigned flags)
+{
+    const struct ringbus_part part = {.data = data, .size = size};
+    struct rbi_outgoing out = {.kind = RBI_RECORD_ONEWAY,
+                               .flags = flags,
+                               .key = key,
+                               .parts = &part,
+                               .part_count = 1,
+                               .size = size,
+                               .chunk = RBI_CHUNK_NONE};
+    if (RBI_UNLIKELY(data == NULL && size > 0)) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "%zu bytes at NULL", size);
+    }
+    return send_any(bus, to, &out);
+}
+
+/* The end that takes a plain message, when that is known without a look around; else NULL. */
+static inline struct rbi_end *
+plain_end(struct ringbus *bus, const struct ringbus_addr *to, uint64_t key, unsigned flags)
+{
+    struct rbi_end *end = NULL;
+    if (RBI_LIKELY(to->instance > 0)) {
+        end = rbi_end_recent(bus, to->cluster, to->instance);
+    } else if (to->instance == RINGBUS_ANY && bus->last_cluster != NULL &&
+               bus->last_cluster->id == to->cluster) {
+        end = rbi_cluster_pick(bus, bus->last_cluster, (flags & RINGBUS_KEY) != 0, key);
+    }
+    return RBI_LIKELY(end != NULL && end->usable && !end->claimed &&
+                      (to->incarnation == 0 || to->incarnation == end->peer.incarnation))
+               ? end
+               : NULL;
+}
+
 int ringbus_send(struct ringbus *bus,
                  const struct ringbus_addr *to,
                  uint64_t key,
@@ -412,18 +456,18 @@ int ringbus_send(struct ringbus *bus,
     if (RBI_UNLIKELY(r != 0)) {
         return r;
     }
-    const struct ringbus_part part = {.data = data, .size = size};
-    struct rbi_outgoing out = {.kind = RBI_RECORD_ONEWAY,
-                               .flags = flags,
-                               .key = key,
-                               .parts = &part,
-                               .part_count = 1,
-                               .size = size,
-                               .chunk = RBI_CHUNK_NONE};
-    if (RBI_UNLIKELY(data == NULL && size > 0)) {
-        r = rbi_fail(bus, RINGBUS_E_ARGUMENT, "%zu bytes at NULL", size);
+    struct rbi_end *end = NULL;
+    if (RBI_LIKELY(to != NULL && data != NULL && (flags & ~SEND_FLAGS) == 0 &&
+                   size <= bus->inline_max)) {
+        end = plain_end(bus, to, key, flags);
+    }
+    if (RBI_LIKELY(end != NULL)) {
+        const unsigned bits = ((flags & RINGBUS_KEY) != 0 ? RBI_RECORD_KEY : 0U) |
+                              ((flags & RINGBUS_IDEMPOTENT) != 0 ? RBI_RECORD_IDEMPOTENT : 0U);
+        r = rbi_send_plain(bus, end, rbi_record_meta(RBI_RECORD_ONEWAY, bits, 0, 0), key, data,
+                           size, flags);
     } else {
-        r = send_any(bus, to, &out);
+        r = send_other(bus, to, key, data, size, flags);
     }
     rbi_leave(bus);
     return r;

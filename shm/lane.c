@@ -3,8 +3,6 @@
 
 #include <errno.h>
 
-#define RUN_BYTES ((uint64_t)RBI_LANE_ZERO_RUN * RBI_LINE)
-
 /* Fetching a line for writing is a hint; processors of x86-64 that do not know it ignore it. */
 #if defined(__x86_64__)
 #define FETCHES_FOR_WRITING __attribute__((target("prfchw")))
@@ -54,23 +52,27 @@ uint64_t rbi_lane_body_max(uint64_t capacity)
 FETCHES_FOR_WRITING int rbi_lane_make_room(struct rbi_lane_tx *tx, uint64_t need)
 {
     const uint64_t capacity = tx->mask + 1;
-    if (capacity - (tx->pos - tx->read_seen) < need) {
+    /* Looks early, so that lines are always fetched a run before they are zeroed. */
+    if (tx->read_seen + capacity - tx->zeroed < 2 * RBI_LANE_RUN_BYTES ||
+        capacity - (tx->pos - tx->read_seen) < need) {
         uint64_t read_pos = 0;
         const int r = rbi_lane_read_pos(tx, &read_pos);
         if (r != 0) {
             return r;
         }
         tx->read_seen = read_pos;
-        if (capacity - (tx->pos - read_pos) < need) {
-            return RBI_LANE_FULL;
-        }
+    }
+    if (capacity - (tx->pos - tx->read_seen) < need) {
+        return RBI_LANE_FULL;
     }
     /* Keeps the two close enough to be compared by difference, whatever the record sizes. */
     if ((int64_t)(tx->lent - tx->pos) < 0) {
         tx->lent = tx->pos;
     }
     const uint64_t free_bytes = tx->read_seen + capacity - tx->zeroed;
-    const uint64_t want_bytes = tx->pos + need + RUN_BYTES - tx->zeroed;
+    const uint64_t goal_bytes = need + RBI_LANE_RUN_BYTES;
+    const uint64_t have_bytes = tx->zeroed - tx->pos;
+    const uint64_t want_bytes = have_bytes < goal_bytes ? goal_bytes - have_bytes : 0;
     const uint64_t end = tx->zeroed + rbi_min_u64(free_bytes, want_bytes);
     /* Own words that the consumer reaches only through a later R1: no order of their own. */
     for (uint64_t pos = tx->zeroed; pos != end; pos += RBI_LINE) {
@@ -78,7 +80,7 @@ FETCHES_FOR_WRITING int rbi_lane_make_room(struct rbi_lane_tx *tx, uint64_t need
     }
     tx->zeroed = end;
     /* Only lines that the consumer has done with: it keeps what it still polls. */
-    const uint64_t next_run = rbi_min_u64(tx->read_seen + capacity - end, RUN_BYTES);
+    const uint64_t next_run = rbi_min_u64(tx->read_seen + capacity - end, RBI_LANE_RUN_BYTES);
     for (uint64_t pos = end; pos != end + next_run; pos += RBI_LINE) {
         __builtin_prefetch(tx->base + (pos & tx->mask), 1);
     }

@@ -8,8 +8,9 @@
  * lane's memory is mapped twice in a row, so that a record never wraps. The
  * commit word lies in the record, so a small message costs one cache line, not
  * two: the consumer polls the word at its position, and the producer keeps the
- * commit words of the lines ahead zeroed (in runs of 2 KiB, which also fetches
- * those lines, and those of the next run, for writing).
+ * commit words of the lines ahead zeroed. It does so in runs of 2 KiB, after
+ * publishing a record, two runs ahead: those lines are then fetched for writing
+ * while nobody waits for them, and those of the run behind them on the way.
  *
  *   commit word = (uint64_t)meta << 32 | body bytes,  meta != 0
  *
@@ -48,6 +49,8 @@ enum rbi_lane_result {
 /** Lines whose commit words are zeroed in one go; chosen with bench/micro_lane. */
 #define RBI_LANE_ZERO_RUN 32U
 #endif
+
+#define RBI_LANE_RUN_BYTES (UINT64_C(1) * RBI_LANE_ZERO_RUN * RBI_LINE) /* power of two */
 
 /** Producer's view. Private fields. */
 struct rbi_lane_tx {

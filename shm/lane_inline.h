@@ -85,18 +85,34 @@ static inline rbi_au64 *rbi_lane_finish(struct rbi_lane_tx *tx, uint64_t size)
     return word;
 }
 
+/*
+ * After a record is published: each run of lines that it enters has the next one but one
+ * zeroed. Now, while the receiver is busy with the record, instead of before the next one.
+ */
+static inline void rbi_lane_run_ahead(struct rbi_lane_tx *tx, uint64_t before)
+{
+    if (RBI_UNLIKELY(((before ^ tx->pos) & ~(RBI_LANE_RUN_BYTES - 1)) != 0)) {
+        /* Full or a liar: the next reserve finds out, and can say so. */
+        (void)!rbi_lane_make_room(tx, RBI_LANE_RUN_BYTES);
+    }
+}
+
 static inline void rbi_lane_commit(struct rbi_lane_tx *tx, uint64_t size, uint32_t meta)
 {
+    const uint64_t before = tx->pos;
     rbi_au64 *word = rbi_lane_finish(tx, size);
     /* R1: pairs with A1. */
     rbi_store_rel(word, (uint64_t)meta << 32 | size);
+    rbi_lane_run_ahead(tx, before);
 }
 
 static inline void rbi_lane_commit_seq(struct rbi_lane_tx *tx, uint64_t size, uint32_t meta)
 {
+    const uint64_t before = tx->pos;
     rbi_au64 *word = rbi_lane_finish(tx, size);
     /* R1: pairs with A1. B1: pairs with B4. */
     rbi_store_seq(word, (uint64_t)meta << 32 | size);
+    rbi_lane_run_ahead(tx, before);
 }
 
 RBI_MUST_CHECK static inline int rbi_lane_peek(const struct rbi_lane_rx *rx,

@@ -113,9 +113,19 @@ int main()
 {
     const rl::scheduler_type_e full = rl::fair_full_search_scheduler_type;
     const rl::scheduler_type_e random = rl::random_scheduler_type;
+#if RBI_LANE_ZERO_RUN == 1
+    const rl::scheduler_type_e bound = rl::fair_context_bound_scheduler_type;
+    bool ok =
+        model_run<lane_model<false, false, 3>>("lane by lines, 6 switches", bound, UINT64_MAX, 6);
+    ok = ok && model_run<lane_model<false, false, 8>>("lane by lines, random", random, 2000000);
+    ok = ok && model_run<lane_model<true, true, 6>>("lane seq by lines with aborts, random", random,
+                                                    2000000);
+    (void)full;
+#else
     bool ok = model_run<lane_model<false, false, 3>>("lane, full search", full, UINT64_MAX);
     ok = ok && model_run<lane_model<true, false, 3>>("lane seq, full search", full, UINT64_MAX);
     ok = ok && model_run<lane_model<false, true, 6>>("lane with aborts, random", random, 100000);
     ok = ok && model_run<lane_model<true, false, 8>>("lane seq, random", random, 100000);
+#endif
     return ok ? 0 : 1;
 }

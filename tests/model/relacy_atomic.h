@@ -19,9 +19,15 @@
 /* Layouts are asserted where the types are the real ones. */
 #define _Static_assert(...)
 #define RBI_LANE_CONTROL_ROOM 0U
-#define RBI_LANE_ZERO_RUN     1U
-#define MODEL_LINES           4U
-#define MODEL_CAPACITY        (MODEL_LINES * 64U)
+/*
+ * A run is the whole lane, so that nothing is zeroed ahead while a record is unread; the
+ * model "lane_runs" has runs of a line, and so many more interleavings.
+ */
+#ifndef RBI_LANE_ZERO_RUN
+#define RBI_LANE_ZERO_RUN 4U
+#endif
+#define MODEL_LINES    4U
+#define MODEL_CAPACITY (MODEL_LINES * 64U)
 
 typedef rl::atomic<uint64_t> rbi_au64;
 typedef rl::var<uint64_t> rbi_word; /* each access is checked for races */
@@ -78,11 +84,13 @@ void rbi_assert_failed(const char *what, const char *file, int line)
 
 /** Runs a model; true when it ends as it should. */
 template <typename model_t>
-static bool model_run(const char *name, rl::scheduler_type_e how, rl::iteration_t count)
+static bool
+model_run(const char *name, rl::scheduler_type_e how, rl::iteration_t count, unsigned switches = 1)
 {
     rl::test_params params;
     params.search_type = how;
     params.iteration_count = count;
+    params.context_bound = switches; /* of rl::fair_context_bound_scheduler_type alone */
     params.execution_depth_limit = 10000;
     params.progress_stream = &std::cerr;
     params.progress_output_period = 100000;

@@ -72,7 +72,7 @@ static int put(struct fixture *f, uint64_t size, uint64_t seed)
 
 static void take(struct fixture *f, uint64_t size, uint64_t seed)
 {
-    struct rbi_lane_record record;
+    struct rbi_lane_record record = {0};
     assert_int_equal(rbi_lane_peek(&f->rx, &record), RBI_LANE_OK);
     assert_int_equal(record.size, size);
     assert_int_equal(record.meta, seed % 0xfffff + 1);
@@ -82,7 +82,7 @@ static void take(struct fixture *f, uint64_t size, uint64_t seed)
 
 static void assert_empty(struct fixture *f)
 {
-    struct rbi_lane_record record;
+    struct rbi_lane_record record = {0};
     assert_int_equal(rbi_lane_peek(&f->rx, &record), RBI_LANE_EMPTY);
 }
 
@@ -313,7 +313,7 @@ static void test_lane_peek_refuses_hostile_records(void **state)
         assert_int_equal(rbi_lane_peek(&f.rx, &record), -EPROTO);
         assert_int_equal(record.size, 12345);
     }
-    struct rbi_lane_record record;
+    struct rbi_lane_record record = {0};
     f.rx.pos = CAPACITY - RBI_LINE;
     rbi_store_rlx(rbi_au64_at(f.base, CAPACITY - RBI_LINE), UINT64_C(1) << 32 | max);
     assert_int_equal(rbi_lane_peek(&f.rx, &record), RBI_LANE_OK);
@@ -338,7 +338,7 @@ static void test_lane_unread_walk(void **state)
     assert_int_equal(rbi_lane_reserve(&f.tx, 500, 0, &body), RBI_LANE_OK); /* never committed */
     memset(body, 0x11, 500);
     uint64_t pos = rbi_lane_unread_first(&f.tx);
-    struct rbi_lane_record record;
+    struct rbi_lane_record record = {0};
     unsigned i = 7;
     for (; rbi_lane_unread_at(&f.tx, pos, &record) == RBI_LANE_OK; pos = record.next) {
         assert_int_equal(record.size, i * 10);
