@@ -5,6 +5,7 @@
  */
 #include "bench/harness.h"
 #include "bench/run.h"
+#include "bench/stop.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -188,7 +189,7 @@ static void allow_descriptors(void)
 
 static int run_all(void)
 {
-    for (unsigned i = 0; bench_workloads[i] != NULL; i++) {
+    for (unsigned i = 0; bench_workloads[i] != NULL && !bench_stopping(); i++) {
         const struct bench_workload *workload = bench_workloads[i];
         if (!wanted(workload)) {
             continue;
@@ -204,6 +205,10 @@ static int run_all(void)
     }
     (void)printf("\n%u figures, %u bars SHORT, %u failures, %u failures of peers\n",
                  run.figure_count, run.shorts, run.failures, run.peer_failures);
+    if (bench_stopping()) {
+        (void)fprintf(stderr, "bench: stopped\n");
+        return 1;
+    }
     if (run.options.results != NULL && bench_report_write(&run) != 0) {
         return 1;
     }
@@ -228,6 +233,7 @@ int main(int argc, char **argv)
     }
     allow_descriptors();
     describe_machine();
+    bench_stop_on_signals();
     if (run.options.json_path != NULL && (run.json = fopen(run.options.json_path, "w")) == NULL) {
         perror(run.options.json_path);
         return 2;

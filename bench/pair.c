@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/pair.h"
 
+#include "bench/stop.h"
 #include "bench/watch.h"
 #include "measure/lines.h"
 #include "measure/quantiles.h"
@@ -396,6 +397,9 @@ int bench_pair_block(struct bench_pair *pair,
     struct bench_pair_page *page = pair->page;
     if (pair->failed) {
         return -1;
+    }
+    if (bench_stopping()) {
+        return fail(pair, "stopped by a signal");
     }
     const uint32_t target = atomic_load(&page->done) + 2;
     page->parts[0] = *base;

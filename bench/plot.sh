@@ -85,13 +85,13 @@ for data in *.dat; do
     esac
     case $name in
     one-way*)
-        draw "$data" "$name" "One way ($name), median" "payload, bytes" "million messages a second" 2
+        draw "$data" "$name" "One way ($name), median" "payload, bytes" "messages a second" "(\$2*1e6)"
         some "$data" "$name-by-reference" "One way ($name): copied, built in place, by reference" \
-            "payload, bytes" "million messages a second" 2 bare-byte-ring ringbus ringbus-claim ringbus-ref iceoryx
+            "payload, bytes" "messages a second" "(\$2*1e6)" bare-byte-ring ringbus ringbus-claim ringbus-ref iceoryx
         ;;
     broadcast-large*) draw "$data" "$name" "A publish of 64 KiB" "readers" "ns" 2 ;;
     broadcast*) draw "$data" "$name" "A publish of 1 KiB" "readers" "ns" 2 ;;
     idle-links*) draw "$data" "$name" "A look, and a round trip, among idle links" "links" "ns" 2 ;;
-    fan*) draw "$data" "$name" "Many to one, one to many" "links" "million messages a second" 2 ;;
+    fan*) draw "$data" "$name" "Many to one, one to many" "links" "messages a second" "(\$2*1e6)" ;;
     esac
 done

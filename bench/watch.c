@@ -2,6 +2,7 @@
 #include "bench/watch.h"
 
 #include "bench/bench.h"
+#include "bench/stop.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -80,6 +81,9 @@ bool bench_watch_stuck(struct bench_watch *watch, uint64_t progress)
     const uint64_t now = bench_now_ns();
     uint64_t wall = now - watch->looked_ns;
     bool stuck = watch->count > 0;
+    if (bench_stopping()) {
+        return true;
+    }
     if (wall < LOOK_NS) {
         return false;
     }

@@ -33,7 +33,7 @@ void bench_watch_add(struct bench_watch *watch, pid_t pid);
 /** Before each wait: what was before does not count. Takes next to no time. */
 void bench_watch_begin(struct bench_watch *watch);
 /** Call it again and again while waiting; it looks at most ten times a second. @p progress is any
- * figure that changes when something goes forward. */
+ * figure that changes when something goes forward. Also true when the run is to stop. */
 bool bench_watch_stuck(struct bench_watch *watch, uint64_t progress);
 
 #endif

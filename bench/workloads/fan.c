@@ -255,6 +255,8 @@ scatter(struct fan *fan, unsigned members, uint64_t share, uint64_t *number, dou
     unsigned char *payload = fan->payload;
     const size_t size = 48;
     struct ringbus_addr to = fan->all;
+    unsigned refused = 0;
+    bench_watch_begin(&fan->crowd.watch);
     const uint64_t start = bench_now_ns();
     for (uint64_t k = 0; k < share; k++, (*number)++) {
         bench_crowd_stamp(payload, size, *number);
@@ -263,6 +265,9 @@ scatter(struct fan *fan, unsigned members, uint64_t share, uint64_t *number, dou
             int r;
             while ((r = ringbus_send(fan->bus, &to, 0, payload, size, 0)) == RINGBUS_E_FULL) {
                 bench_pause();
+                if (++refused % LOOKS == 0 && bench_watch_stuck(&fan->crowd.watch, *number)) {
+                    return -1;
+                }
             }
             if (r != 1) {
                 return -1;
