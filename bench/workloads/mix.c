@@ -3,8 +3,9 @@
  * bench/workloads/mix.c - a day in the life: twenty processes, each linked to all others, with
  * default options, on both cores; many messages of 40 to 200 bytes, some of 1 to 8 KiB, few
  * of 64 KiB to 1 MiB. Each carries its number, its time and its size; the receiver checks the
- * number, the size and every byte. Each sends ten in a tick of a millisecond whatever the others do (open
- * loop), so that a stall shows as latency, which counts from the first attempt to send.
+ * number, the size and every byte. Each sends ten in a tick of a millisecond whatever the
+ * others do (open loop), so that a stall shows as latency, which counts from the first attempt
+ * to send.
  */
 #include "bench/crowd.h"
 #include "measure/quantiles.h"
