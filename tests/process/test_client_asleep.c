@@ -322,7 +322,7 @@ static void run(struct setting *setting)
 
 /* ---- tests ---------------------------------------------------------------------------------- */
 
-#define SENDS(loop) FULL_OR((loop) == LOOP_WAIT ? 10000000U : 2500000U, 20000U)
+#define SENDS(loop) FULL_OR((loop) == LOOP_WAIT ? 10000000U : 2500000U, 10000U)
 
 static void run_all(const char *const names[4], enum loop loop)
 {
