@@ -141,21 +141,19 @@ static bool registration_charge(const struct rbi_request *request, struct rbi_en
 static bool registration_adopt(const struct rbi_request *request, struct rbi_endpoint *endpoint)
 {
     const struct rbi_wire_registration *body = &request->body->registration;
-    struct rbi_segment pool = RBI_SEGMENT_NULL;
     int result = rbi_segment_adopt(&endpoint->page, request->fds->fds[0], RBI_SEGMENT_PAGE,
                                    body->page_bytes, body->page_bytes);
     if (result < 0) {
         rbi_request_refuse_errno(request, "endpoint page", result);
         return false;
     }
-    /* Mapped only to look at its header: peers will map it, and must not be given anything else. */
-    result = rbi_segment_adopt(&pool, request->fds->fds[1], RBI_SEGMENT_POOL, body->pool_bytes,
-                               body->pool_bytes);
+    /* Peers will map it, and must not be given anything else. */
+    result = rbi_segment_verify(request->fds->fds[1], RBI_SEGMENT_POOL, body->pool_bytes,
+                                body->pool_bytes);
     if (result < 0) {
         rbi_request_refuse_errno(request, "pool", result);
         return false;
     }
-    rbi_segment_deinit(&pool);
     endpoint->page_fd = rbi_fdlist_steal(request->fds, 0);
     endpoint->pool_fd = rbi_fdlist_steal(request->fds, 1);
     endpoint->pool_bytes = body->pool_bytes;

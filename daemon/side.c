@@ -13,7 +13,6 @@ bool rbi_side_admit(const struct rbi_request *request,
                     uint64_t side_bytes,
                     struct rbi_charge *charge)
 {
-    struct rbi_segment side = RBI_SEGMENT_NULL;
     struct rbi_text why;
     if (side_bytes < RBI_PAGE || side_bytes > SIDE_BYTES_MAX) {
         rbi_request_refuse(request, RBI_CODE_ARGUMENT, "side is of no possible size");
@@ -27,13 +26,12 @@ bool rbi_side_admit(const struct rbi_request *request,
     }
     if (result == 0) {
         /* The receiver checks again; this keeps a bad one from reaching anybody. */
-        result = rbi_segment_adopt(&side, fd, RBI_SEGMENT_SIDE, side_bytes, side_bytes);
+        result = rbi_segment_verify(fd, RBI_SEGMENT_SIDE, side_bytes, side_bytes);
     }
     if (result < 0) {
         rbi_charge_release(charge);
         rbi_request_refuse_errno(request, "side", result);
         return false;
     }
-    rbi_segment_deinit(&side);
     return true;
 }

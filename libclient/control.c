@@ -335,20 +335,26 @@ static int open_failed(struct ringbus *bus, int r)
                     "ringbusd cannot be reached at %s: %s", bus->socket_path, strerrordesc_np(-r));
 }
 
-int rbi_control_open(struct ringbus *bus, uint32_t timeout_ms)
+int rbi_control_connect(struct ringbus *bus, uint64_t deadline_ns)
 {
-    struct rbi_control *control = &bus->control;
-    const uint64_t deadline_ns = rbi_now_ns() + timeout_ms * RBI_NS_PER_MS;
     int r = try_connect(bus);
     while (r == -EAGAIN && rbi_now_ns() < deadline_ns) {
         (void)poll(NULL, 0, 1); /* its backlog is full: many start at once */
         r = try_connect(bus);
     }
-    if (r < 0) {
-        return open_failed(bus, r);
-    }
+    return r < 0 ? open_failed(bus, r) : 0;
+}
+
+int rbi_control_register(struct ringbus *bus, uint64_t deadline_ns, uint32_t timeout_ms)
+{
+    struct rbi_control *control = &bus->control;
     bus->error.code = 0;
-    while (control->phase != RBI_CONTROL_ON) {
+    for (;;) {
+        rbi_control_flush(bus);
+        rbi_control_input(bus);
+        if (control->phase == RBI_CONTROL_ON) {
+            return 0;
+        }
         if (control->phase == RBI_CONTROL_OFF) {
             return bus->error.code != 0 ? bus->error.code : RINGBUS_E_NO_DAEMON;
         }
@@ -361,10 +367,7 @@ int rbi_control_open(struct ringbus *bus, uint32_t timeout_ms)
         struct pollfd wait = {.fd = control->sock,
                               .events = (short)(POLLIN | (control->write_armed ? POLLOUT : 0))};
         (void)poll(&wait, 1, (int)((deadline_ns - now_ns) / RBI_NS_PER_MS) + 1);
-        rbi_control_flush(bus);
-        rbi_control_input(bus);
     }
-    return 0;
 }
 
 void rbi_control_close(struct ringbus *bus)

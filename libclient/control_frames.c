@@ -83,14 +83,14 @@ on_hello_ok(struct ringbus *bus, const struct rbi_wire_hello_ok *body, struct rb
         bus->error.code = RINGBUS_E_NO_FDS;
         return;
     }
+    take_terms(bus, body);
+    /* First: while the daemon looks at it there is time for the mapping. */
+    if (control->phase == RBI_CONTROL_HELLO) {
+        send_register(bus); /* still names the daemon that gave our incarnation */
+        control->daemon_incarnation = body->daemon_incarnation;
+    } /* else a larger directory has taken over */
     map_directory(bus, fd, body->directory_bytes);
     (void)close(fd);
-    take_terms(bus, body);
-    if (control->phase != RBI_CONTROL_HELLO) {
-        return; /* a larger directory has taken over */
-    }
-    send_register(bus); /* still names the daemon that gave our incarnation */
-    control->daemon_incarnation = body->daemon_incarnation;
 }
 
 static void publish_identity(struct ringbus *bus)

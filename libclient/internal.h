@@ -429,8 +429,10 @@ static inline void rbi_deadline_at_most(struct ringbus *bus, uint64_t deadline_n
 
 /* ---- control.c, control_frames.c: the connection to ringbusd ---------------------------- */
 
-/** Connects and registers, waiting at most @p timeout_ms. 0 or a public error. */
-int rbi_control_open(struct ringbus *bus, uint32_t timeout_ms);
+/** Connects and says HELLO; what the daemon answers waits in the socket. 0 or a public error. */
+int rbi_control_connect(struct ringbus *bus, uint64_t deadline_ns);
+/** Registers, once page and pool are there. @param timeout_ms  for the text. 0 or a public error */
+int rbi_control_register(struct ringbus *bus, uint64_t deadline_ns, uint32_t timeout_ms);
 void rbi_control_close(struct ringbus *bus);
 /** Reads and handles what the daemon sent. */
 void rbi_control_input(struct ringbus *bus);

@@ -225,13 +225,7 @@ static int make_index(struct ringbus *bus)
 
 static int make_memory(struct ringbus *bus, const struct rbi_pool_plan *plan)
 {
-    int r = rbi_segment_create(&bus->page_segment, "ringbus-page", RBI_SEGMENT_PAGE, RBI_PAGE, 0);
-    if (r < 0) {
-        return rbi_fail_errno(bus, r, "memory of the endpoint page");
-    }
-    bus->page = bus->page_segment.base;
-    bus->page->flags = bus->busy_mode ? RBI_PAGE_BUSY_POLL : 0;
-    r = rbi_pool_init(&bus->pool, plan);
+    int r = rbi_pool_init(&bus->pool, plan);
     if (r == -ENOMEM) {
         return rbi_fail(bus, RINGBUS_E_NO_MEMORY,
                         "the pool needs %llu bytes, %llu are available: open with a smaller pool",
@@ -241,6 +235,13 @@ static int make_memory(struct ringbus *bus, const struct rbi_pool_plan *plan)
     if (r < 0) {
         return rbi_fail_errno(bus, r, "memory of the pool");
     }
+    /* Behind the pool: nothing but that asks how much memory there is. */
+    r = rbi_segment_create(&bus->page_segment, "ringbus-page", RBI_SEGMENT_PAGE, RBI_PAGE, 0);
+    if (r < 0) {
+        return rbi_fail_errno(bus, r, "memory of the endpoint page");
+    }
+    bus->page = bus->page_segment.base;
+    bus->page->flags = bus->busy_mode ? RBI_PAGE_BUSY_POLL : 0;
     bus->size_max = rbi_max_u64(rbi_pool_chunk_max(&bus->pool), bus->inline_max);
     return 0;
 }
@@ -309,11 +310,11 @@ static void init_fields(struct ringbus *bus, const struct ringbus_options *optio
     bus->life = bus->random | 1;
 }
 
-static int prepare(struct ringbus *bus, const struct ringbus_options *options)
+static int
+prepare(struct ringbus *bus, const struct ringbus_options *options, struct rbi_pool_plan *plan)
 {
-    struct rbi_pool_plan plan;
     int r = check_lane(bus, options);
-    r = r != 0 ? r : plan_pool(bus, options, &plan);
+    r = r != 0 ? r : plan_pool(bus, options, plan);
     r = r != 0 ? r : check_terms(bus, options);
     r = r != 0 ? r : copy_labels(bus, options);
     r = r != 0 ? r : set_path(bus, options->path);
@@ -323,10 +324,29 @@ static int prepare(struct ringbus *bus, const struct ringbus_options *options)
     }
     r = make_index(bus);
     r = r != 0 ? r : rbi_wait_init(bus);
-    if (r < 0) {
-        return rbi_fail_errno(bus, r, "opening a handle");
+    return r < 0 ? rbi_fail_errno(bus, r, "opening a handle") : 0;
+}
+
+/*
+ * Getting pages for the pool takes longer than all else. It is done between HELLO and its
+ * answer, and is no part of the time that the daemon is given.
+ */
+static int
+join(struct ringbus *bus, const struct ringbus_options *options, const struct rbi_pool_plan *plan)
+{
+    const uint32_t timeout_ms = or_default(options->connect_timeout_ms, CONNECT_DEFAULT_MS);
+    uint64_t deadline_ns = rbi_now_ns() + timeout_ms * RBI_NS_PER_MS;
+    int r = rbi_control_connect(bus, deadline_ns);
+    if (r != 0) {
+        return r;
     }
-    return make_memory(bus, &plan);
+    const uint64_t start_ns = rbi_now_ns();
+    r = make_memory(bus, plan);
+    if (r != 0) {
+        return r;
+    }
+    deadline_ns += rbi_now_ns() - start_ns;
+    return rbi_control_register(bus, deadline_ns, timeout_ms);
 }
 
 int ringbus_open(const struct ringbus_options *options, struct ringbus **out)
@@ -347,6 +367,7 @@ int ringbus_open(const struct ringbus_options *options, struct ringbus **out)
     /* A caller built against another version knows fewer or more fields. */
     memcpy(&given, options,
            options->struct_size < sizeof given ? options->struct_size : sizeof given);
+    struct rbi_pool_plan plan;
     struct ringbus *bus = NULL;
     if (posix_memalign((void **)&bus, RBI_LINE, rbi_align_up(sizeof *bus, RBI_LINE)) != 0) {
         rbi_open_error_set("not enough memory for a handle");
@@ -358,10 +379,10 @@ int ringbus_open(const struct ringbus_options *options, struct ringbus **out)
     r = r < 0 ? rbi_fail_errno(bus, r, "guard page") : 0;
     if (r == 0) {
         note_program(bus);
-        r = prepare(bus, &given);
+        r = prepare(bus, &given, &plan);
     }
     if (r == 0) {
-        r = rbi_control_open(bus, or_default(given.connect_timeout_ms, CONNECT_DEFAULT_MS));
+        r = join(bus, &given, &plan);
     }
     if (r != 0) {
         rbi_open_error_set(bus->error.text);

@@ -25,15 +25,36 @@ struct hierarchy {
     char member[PATH_MAX]; /* the process's group, from the hierarchy's root */
 };
 
-/** Reads DIR/NAME whole, as text; false when it cannot be read. */
-static bool read_text(const char *dir, const char *name, char *text, size_t size)
+static int open_below(const char *dir, const char *name)
 {
     char path[PATH_MAX];
     const int len = snprintf(path, sizeof path, "%s/%s", dir, name);
     if (len < 0 || (size_t)len >= sizeof path) {
+        return -1;
+    }
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/**
+ * Reads DIR/NAME as text; false when it cannot be read. One read: all files here but the
+ * table of mounts are made in one piece, and are whole or cut off by @p size.
+ */
+static bool read_text(const char *dir, const char *name, char *text, size_t size)
+{
+    const int fd = open_below(dir, name);
+    if (fd < 0) {
         return false;
     }
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = read(fd, text, size - 1);
+    (void)close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
+/** Reads DIR/NAME to its end or to @p size, however small the pieces are. */
+static bool read_table(const char *dir, const char *name, char *text, size_t size)
+{
+    const int fd = open_below(dir, name);
     if (fd < 0) {
         return false;
     }
@@ -92,6 +113,26 @@ static uint64_t group_left(const char *dir, bool unified)
     return limit > held ? limit - held : 0;
 }
 
+/** The smallest of what the groups leave from MOUNT/BELOW up to the mount. */
+static uint64_t path_left(const char *root, const char *mount, const char *below, bool unified)
+{
+    char dir[3 * PATH_MAX];
+    const int len = snprintf(dir, sizeof dir, "%s%s%s", root, mount, below);
+    if (len < 0 || (size_t)len >= sizeof dir) {
+        return UINT64_MAX;
+    }
+    const size_t mount_len = strlen(root) + strlen(mount);
+    uint64_t left = UINT64_MAX;
+    for (;;) {
+        left = rbi_min_u64(left, group_left(dir, unified));
+        char *slash = strrchr(dir, '/');
+        if (slash == NULL || (size_t)(slash - dir) < mount_len) {
+            return left;
+        }
+        *slash = '\0';
+    }
+}
+
 /** The smallest of what a hierarchy's groups leave, from the process's own up to the mount. */
 static uint64_t hierarchy_left(const struct hierarchy *h, const char *root)
 {
@@ -103,21 +144,7 @@ static uint64_t hierarchy_left(const struct hierarchy *h, const char *root)
         below =
             ""; /* outside of what is mounted here: the mount's own limit is all there is to see */
     }
-    char dir[3 * PATH_MAX];
-    const int len = snprintf(dir, sizeof dir, "%s%s%s", root, h->mount, below);
-    if (len < 0 || (size_t)len >= sizeof dir) {
-        return UINT64_MAX;
-    }
-    const size_t mount_len = strlen(root) + strlen(h->mount);
-    uint64_t left = UINT64_MAX;
-    for (;;) {
-        left = rbi_min_u64(left, group_left(dir, h->unified));
-        char *slash = strrchr(dir, '/');
-        if (slash == NULL || (size_t)(slash - dir) < mount_len) {
-            return left;
-        }
-        *slash = '\0';
-    }
+    return path_left(root, h->mount, below, h->unified);
 }
 
 /** Finds "memory" in a comma-separated list that ends at @p end. */
@@ -178,16 +205,30 @@ static bool parse_mount(const char *line, struct hierarchy *h)
            (strcmp(type, "cgroup") == 0 && has_memory(options, options + strlen(options)));
 }
 
-static uint64_t groups_left(const char *root)
+/** Looks for the group below the places where hierarchies are mounted almost everywhere. */
+static bool usual_place_left(const char *root, const char *member, bool unified, uint64_t *left)
 {
-    char cgroup[8192];
-    uint64_t left = UINT64_MAX;
-    if (!read_text(root, "proc/self/cgroup", cgroup, sizeof cgroup)) {
-        return left;
+    static const char *const places[] = {"/sys/fs/cgroup/memory", "/sys/fs/cgroup",
+                                         "/sys/fs/cgroup/unified"};
+    for (unsigned i = unified ? 1 : 0; i < (unified ? RBI_ARRAY_SIZE(places) : 1); i++) {
+        char path[PATH_MAX];
+        const int len = snprintf(path, sizeof path, "%s%s%s/cgroup.procs", root, places[i], member);
+        /* Every group has this file; what else may be mounted or linked there does not. */
+        if (len > 0 && (size_t)len < sizeof path && access(path, F_OK) == 0) {
+            *left = path_left(root, places[i], member, unified);
+            return true;
+        }
     }
+    return false;
+}
+
+/** Looks through all mounts: in a container without a namespace of groups, or mounted elsewhere. */
+static uint64_t mounts_left(const char *root, const char *cgroup)
+{
+    uint64_t left = UINT64_MAX;
     char *mounts = malloc(TEXT_MAX);
     struct hierarchy *h = malloc(sizeof *h);
-    if (mounts != NULL && h != NULL && read_text(root, "proc/self/mountinfo", mounts, TEXT_MAX)) {
+    if (mounts != NULL && h != NULL && read_table(root, "proc/self/mountinfo", mounts, TEXT_MAX)) {
         char *rest = NULL;
         for (char *line = strtok_r(mounts, "\n", &rest); line != NULL;
              line = strtok_r(NULL, "\n", &rest)) {
@@ -200,6 +241,25 @@ static uint64_t groups_left(const char *root)
     free(h);
     free(mounts);
     return left;
+}
+
+static uint64_t groups_left(const char *root)
+{
+    char cgroup[8192];
+    char member[PATH_MAX];
+    uint64_t left = UINT64_MAX;
+    if (!read_text(root, "proc/self/cgroup", cgroup, sizeof cgroup)) {
+        return left;
+    }
+    /* One hierarchy has the controller: version 1 where a line names it, else version 2. */
+    const bool unified = !find_member(cgroup, false, member, sizeof member);
+    if (unified && !find_member(cgroup, true, member, sizeof member)) {
+        return left;
+    }
+    if (usual_place_left(root, member, unified, &left)) {
+        return left;
+    }
+    return mounts_left(root, cgroup);
 }
 
 uint64_t rbi_memory_available_below(const char *root)

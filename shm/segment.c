@@ -37,12 +37,17 @@ static bool range_ok(uint64_t size, uint64_t mirror_from)
            mirror_from % RBI_PAGE == 0 && mirror_from < size;
 }
 
-/** Asks first, since the kernel would answer by a kill (memory) or a signal (file size). */
+/**
+ * Asks first, since the kernel would answer by a kill (memory) or a signal (file size). A
+ * single page lies within the slack that the check of any other segment has left.
+ */
 static int check_limits(uint64_t size)
 {
-    const uint64_t available = rbi_memory_available();
-    if (size > available || available - size < slack(size)) {
-        return -ENOMEM;
+    if (size > RBI_PAGE) {
+        const uint64_t available = rbi_memory_available();
+        if (size > available || available - size < slack(size)) {
+            return -ENOMEM;
+        }
     }
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
@@ -170,17 +175,39 @@ static int check_fd(int fd, uint64_t size_min, uint64_t size_max, uint64_t *size
     return (uint64_t)st.st_blocks * 512 < *size ? -EBADF : 0;
 }
 
-static int check_header(const struct rbi_segment *segment, enum rbi_segment_kind kind)
+/** @param header  a copy: the owner may go on writing */
+static int
+check_header(const struct rbi_segment_header *header, enum rbi_segment_kind kind, uint64_t size)
 {
-    struct rbi_segment_header header; /* a copy: the owner may go on writing */
-    RBI_ASSERT(segment->base != NULL);
-    memcpy(&header, segment->base, sizeof header);
-    if (header.magic != RBI_SEGMENT_MAGIC || header.version != RBI_LAYOUT_VERSION ||
-        header.kind != (uint32_t)kind || header.fingerprint != rbi_layout_fingerprint() ||
-        header.size_bytes != segment->size) {
+    if (header->magic != RBI_SEGMENT_MAGIC || header->version != RBI_LAYOUT_VERSION ||
+        header->kind != (uint32_t)kind || header->fingerprint != rbi_layout_fingerprint() ||
+        header->size_bytes != size) {
         return -EPROTO;
     }
     return 0;
+}
+
+static int check_mapped(const struct rbi_segment *segment, enum rbi_segment_kind kind)
+{
+    struct rbi_segment_header header;
+    RBI_ASSERT(segment->base != NULL);
+    memcpy(&header, segment->base, sizeof header);
+    return check_header(&header, kind, segment->size);
+}
+
+int rbi_segment_verify(int fd, enum rbi_segment_kind kind, uint64_t size_min, uint64_t size_max)
+{
+    struct rbi_segment_header header;
+    uint64_t size = 0;
+    const int r = check_fd(fd, size_min, size_max, &size);
+    if (r != 0) {
+        return r;
+    }
+    const ssize_t n = pread(fd, &header, sizeof header, 0);
+    if (n != (ssize_t)sizeof header) {
+        return n < 0 ? -errno : -EPROTO;
+    }
+    return check_header(&header, kind, size);
 }
 
 int rbi_segment_adopt(struct rbi_segment *out,
@@ -198,7 +225,7 @@ int rbi_segment_adopt(struct rbi_segment *out,
     if (r != 0) {
         return r;
     }
-    r = check_header(&segment, kind);
+    r = check_mapped(&segment, kind);
     if (r == 0 && madvise(segment.base, segment.mapped, MADV_DONTDUMP) != 0) {
         r = -errno;
     }

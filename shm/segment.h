@@ -80,6 +80,13 @@ RBI_MUST_CHECK int rbi_segment_adopt(struct rbi_segment *out,
                                      uint64_t size_max);
 
 /**
+ * Checks a received descriptor as rbi_segment_adopt() does, for one who only passes it on:
+ * it is not mapped. Parameters and answers are the same.
+ */
+RBI_MUST_CHECK int
+rbi_segment_verify(int fd, enum rbi_segment_kind kind, uint64_t size_min, uint64_t size_max);
+
+/**
  * Maps the tail of an adopted segment a second time behind its end. The address may change.
  *
  * @param segment      adopted, not yet mirrored
