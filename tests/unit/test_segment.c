@@ -185,6 +185,9 @@ static int make_memfd(uint64_t size, bool allocate, bool header, int seals)
 static void assert_adopt(int fd, int expected)
 {
     struct rbi_segment out = RBI_SEGMENT_NULL;
+    const unsigned maps = count_lines("/proc/self/maps");
+    assert_int_equal(rbi_segment_verify(fd, RBI_SEGMENT_SIDE, 2 * RBI_PAGE, SIZE), expected);
+    assert_int_equal(count_lines("/proc/self/maps"), maps);
     assert_int_equal(rbi_segment_adopt(&out, fd, RBI_SEGMENT_SIDE, 2 * RBI_PAGE, SIZE), expected);
     if (expected != 0) {
         assert_untouched(&out);
@@ -441,6 +444,25 @@ static void test_memory_of_a_container(void **state)
     assert_int_equal(rbi_memory_available_below(tree), 64 * MIB);
 }
 
+/* Found below the usual mounts, a group needs no look at the table of mounts. */
+static void test_memory_of_groups_in_the_usual_place(void **state)
+{
+    (void)state;
+    put_file("proc/self/cgroup", "0::/a/b\n");
+    put_file("sys/fs/cgroup/a/memory.max", "67108864\n");
+    put_file("sys/fs/cgroup/a/memory.current", "0\n");
+    assert_int_equal(rbi_memory_available_below(tree), 1000 * MIB); /* not proven to be a group */
+    put_file("sys/fs/cgroup/a/b/cgroup.procs", "1\n");
+    assert_int_equal(rbi_memory_available_below(tree), 64 * MIB);
+    /* Both versions side by side: the controller is in one of them, here in version 1. */
+    put_file("sys/fs/cgroup/unified/a/b/cgroup.procs", "1\n");
+    put_file("proc/self/cgroup", "4:memory:/x\n0::/a/b\n");
+    put_file("sys/fs/cgroup/memory/x/cgroup.procs", "1\n");
+    put_file("sys/fs/cgroup/memory/x/memory.limit_in_bytes", "33554432\n");
+    put_file("sys/fs/cgroup/memory/memory.limit_in_bytes", "16777216\n");
+    assert_int_equal(rbi_memory_available_below(tree), 16 * MIB);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -458,6 +480,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_memory_of_unified_groups, make_tree, remove_tree),
         cmocka_unit_test_setup_teardown(test_memory_of_version_1_groups, make_tree, remove_tree),
         cmocka_unit_test_setup_teardown(test_memory_of_a_container, make_tree, remove_tree),
+        cmocka_unit_test_setup_teardown(test_memory_of_groups_in_the_usual_place, make_tree,
+                                        remove_tree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
