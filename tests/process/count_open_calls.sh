@@ -19,10 +19,17 @@ awk '
     /resumed>/ { next }
     $2 ~ /^getppid/ { marks++; own = $1; next }
     marks < 1 || marks > 2 { next }
-    { call = $2; sub(/\(.*/, "", call); who = $1 == own ? "client" : "daemon"; n[marks, who, call]++ }
+    {
+        call = $2
+        sub(/\(.*/, "", call)
+        who = $1 == own ? "client" : "daemon"
+        n[marks, who, call]++
+    }
     /"\/proc\/meminfo"/ { n[marks, who, "meminfo"]++ }
     /MAP_SHARED/ { n[marks, who, "shared"]++ }
-    marks == 1 && who == "client" && call ~ /^(connect|sendmsg|fallocate)$/ { order = order " " call }
+    marks == 1 && who == "client" && call ~ /^(connect|sendmsg|fallocate)$/ {
+        order = order " " call
+    }
     END {
         expect("marks", marks, 3, 3)
         # Memory is asked for once, for pool and page together, and after HELLO is under way.
