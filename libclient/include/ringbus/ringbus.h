@@ -346,8 +346,9 @@ static inline struct ringbus_options ringbus_options_default(void)
 /**
  * Connects to the daemon, reserves memory, registers the endpoint.
  *
- * Talks to the daemon; waits at most connect_timeout_ms. All memory that sends will
- * need is reserved here, where failing is an error.
+ * Talks to the daemon; waits at most connect_timeout_ms for it. All memory that sends will
+ * need is reserved here, where failing is an error; a large pool takes its time (about
+ * 0.25 ms a MiB), which does not count.
  *
  * @param options  copied, strings included; NULL: all defaults, an anonymous client
  * @param out      written on success only; to be closed by ringbus_close()
