@@ -213,11 +213,12 @@ static void open_way(struct way *way, uint64_t capacity)
     const struct rbi_segment null = RBI_SEGMENT_NULL;
     way->segment = null;
     if (rbi_segment_create(&way->segment, "micro-lane", RBI_SEGMENT_SIDE, RBI_PAGE + capacity,
-                           RBI_PAGE) != 0) {
+                           RBI_PAGE) != 0 ||
+        rbi_segment_mirror(&way->segment) != 0) {
         (void)fprintf(stderr, "micro_lane: no segment\n");
         exit(1);
     }
-    rbi_segment_prefault(&way->segment, true);
+    rbi_segment_prefault(&way->segment, UINT64_MAX, true);
     unsigned char *lane = (unsigned char *)way->segment.base + RBI_PAGE;
     rbi_lane_rx_init(&way->rx, lane, capacity, &way->read_pos, 0);
     rbi_lane_tx_init(&way->tx, lane, capacity, &way->read_pos, 0);

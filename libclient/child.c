@@ -23,8 +23,12 @@ static void forget_end(struct rbi_end *end)
     close_copy(end->bell);
     close_copy(end->own_side.fd);
     rbi_refs_deinit(&end->refs);
-    if (end->peer_pool != NULL && --end->peer_pool->refs == 0) {
-        free(end->peer_pool);
+    if (end->peer_pool != NULL) {
+        close_copy(end->peer_pool->segment.fd);
+        end->peer_pool->segment.fd = -1;
+        if (--end->peer_pool->refs == 0) {
+            free(end->peer_pool);
+        }
     }
     free(end);
 }

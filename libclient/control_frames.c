@@ -155,7 +155,7 @@ static void open_if_wanted(struct ringbus *bus, struct rbi_end *end)
 
 static int accept_link(struct ringbus *bus,
                        const struct rbi_wire_introduced *body,
-                       const int *fds,
+                       int *fds,
                        struct rbi_end **out)
 {
     const struct rbi_pidf peer = {
@@ -167,7 +167,7 @@ static int accept_link(struct ringbus *bus,
     end->link_id = body->link_id;
     int side_fd = end->own_side.fd;
     end->own_side.fd = -1; /* attaching closes it, ACCEPT still needs it */
-    int r = rbi_end_attach(bus, end, fds[0], body->side_bytes, fds[1], body->pool_bytes, fds[2]);
+    int r = rbi_end_attach(bus, end, fds[0], body->side_bytes, &fds[1], body->pool_bytes, fds[2]);
     if (r == 0 && rbi_bell_check(fds[3]) != 0) {
         r = rbi_fail(bus, RINGBUS_E_BAD_PEER, "%s offered a bell that is no socket", end->path);
     }
@@ -244,9 +244,8 @@ on_introduced(struct ringbus *bus, const struct rbi_wire_introduced *body, struc
         }
         return;
     }
-    for (unsigned i = 0; i < 3; i++) {
-        (void)close(fds[i]); /* mapped; the bell stays */
-    }
+    (void)close(fds[0]); /* mapped; pool and bell stay */
+    (void)close(fds[2]);
     open_if_wanted(bus, end);
 }
 
@@ -265,7 +264,7 @@ static int complete_link(struct ringbus *bus,
     if (got < RBI_ARRAY_SIZE(fds)) {
         r = rbi_fail(bus, RINGBUS_E_NO_FDS, "the link to %s: out of file descriptors", end->path);
     } else {
-        r = rbi_end_attach(bus, end, fds[0], body->side_bytes, fds[1], body->pool_bytes, fds[2]);
+        r = rbi_end_attach(bus, end, fds[0], body->side_bytes, &fds[1], body->pool_bytes, fds[2]);
     }
     if (r == 0) {
         const int bell = end->bell;

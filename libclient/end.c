@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of a peer's side that is mapped page by page at once. */
+/* Of a peer's memory that is mapped page by page at once: what it offers costs us no more. */
 #define PREFAULT_MAX (UINT64_C(4) << 20)
 
 /* ---- lookup ---------------------------------------------------------------------------- */
@@ -162,20 +162,45 @@ static int check_side(const struct rbi_segment *segment, struct side_geometry *o
     return 0;
 }
 
-static int adopt_pool(struct rbi_end *end, int fd, uint64_t bytes)
+/* Checks it as if it were to be mapped for good, but keeps the descriptor instead. */
+static int adopt_pool(struct rbi_end *end, int *fd, uint64_t bytes)
 {
     struct rbi_peer_pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL) {
         return -ENOMEM;
     }
-    pool->segment.fd = -1;
-    pool->refs = 1;
-    const int r = rbi_segment_adopt(&pool->segment, fd, RBI_SEGMENT_POOL, bytes, bytes);
+    const int r = rbi_segment_adopt(&pool->segment, *fd, RBI_SEGMENT_POOL, bytes, bytes);
     if (r < 0) {
         free(pool);
         return r;
     }
+    rbi_segment_unmap(&pool->segment);
+    pool->segment.fd = *fd;
+    *fd = -1;
+    pool->base = (const unsigned char *)pool;
+    pool->announced_bytes = bytes;
+    pool->refs = 1;
     end->peer_pool = pool;
+    return 0;
+}
+
+int rbi_end_open_pool(struct rbi_end *end)
+{
+    struct rbi_peer_pool *pool = end->peer_pool;
+    struct rbi_segment mapped = RBI_SEGMENT_NULL;
+    if (pool == NULL || pool->bytes != 0) {
+        return 0;
+    }
+    const int r = rbi_segment_adopt(&mapped, pool->segment.fd, RBI_SEGMENT_POOL,
+                                    pool->announced_bytes, pool->announced_bytes);
+    if (r < 0) {
+        return r;
+    }
+    rbi_segment_deinit(&pool->segment);
+    rbi_segment_prefault(&mapped, PREFAULT_MAX, false);
+    pool->segment = mapped;
+    pool->base = mapped.base;
+    pool->bytes = mapped.size;
     return 0;
 }
 
@@ -190,7 +215,7 @@ void rbi_peer_pool_unref(struct rbi_peer_pool *pool)
 static int adopt_all(struct rbi_end *end,
                      int side_fd,
                      uint64_t side_bytes,
-                     int pool_fd,
+                     int *pool_fd,
                      uint64_t pool_bytes,
                      int page_fd,
                      struct side_geometry *geometry)
@@ -203,7 +228,7 @@ static int adopt_all(struct rbi_end *end,
     if (r < 0) {
         return r;
     }
-    r = rbi_segment_mirror(&end->peer_side, side_fd, geometry->lane_offset);
+    r = rbi_segment_reserve_mirror(&end->peer_side, side_fd, geometry->lane_offset);
     if (r < 0) {
         return r;
     }
@@ -240,7 +265,7 @@ int rbi_end_attach(struct ringbus *bus,
                    struct rbi_end *end,
                    int side_fd,
                    uint64_t side_bytes,
-                   int pool_fd,
+                   int *pool_fd,
                    uint64_t pool_bytes,
                    int page_fd)
 {
@@ -269,13 +294,42 @@ int rbi_end_attach(struct ringbus *bus,
     /* Fixed for the life of the endpoint; a peer that lies here only delays itself. */
     end->peer_sleeps = (((const volatile struct rbi_page *)page)->flags & RBI_PAGE_BUSY_POLL) == 0;
     end->peer_sleep_epoch = &page->sleep_epoch;
-    /* Both sides map their pages before READY, so that the first lap is as fast as the tenth. */
-    rbi_segment_prefault(&end->own_side, true);
-    /* Of a large one the front: what a peer offers must not decide what it costs us to look. */
-    struct rbi_segment front = end->peer_side;
-    front.mapped = rbi_min_u64(front.mapped, PREFAULT_MAX);
-    rbi_segment_prefault(&front, false);
+    /* Most links are idle: they take no more than READY and PING need, until a message goes. */
+    rbi_lane_tx_shut(&end->tx);
+    rbi_lane_rx_shut(&end->rx);
     rbi_segment_close_fd(&end->own_side);
+    return 0;
+}
+
+/* ---- the first message -------------------------------------------------------------------- */
+
+/* It pays for the whole first lap: the pages are mapped at once, on either side. */
+
+int rbi_end_open_tx(struct ringbus *bus, struct rbi_end *end)
+{
+    if (!rbi_lane_tx_is_shut(&end->tx)) {
+        return 0;
+    }
+    const int r = rbi_segment_mirror(&end->own_side);
+    if (r < 0) {
+        return rbi_fail_errno(bus, r, "mapping the lane of a link");
+    }
+    rbi_segment_prefault(&end->own_side, UINT64_MAX, true);
+    rbi_lane_tx_open(&end->tx);
+    return 0;
+}
+
+int rbi_end_open_rx(struct rbi_end *end)
+{
+    if (!rbi_lane_rx_is_shut(&end->rx)) {
+        return 0;
+    }
+    const int r = rbi_segment_mirror(&end->peer_side);
+    if (r < 0) {
+        return r;
+    }
+    rbi_segment_prefault(&end->peer_side, PREFAULT_MAX, false);
+    rbi_lane_rx_open(&end->rx);
     return 0;
 }
 
@@ -291,9 +345,12 @@ struct rbi_end *rbi_end_new_loop(struct ringbus *bus)
                                        .returns_offset = own->returns_offset,
                                        .returns_capacity = own->returns_capacity};
     end->loop = true;
-    int r = wire_up(bus, end, own, &same);
+    int r = rbi_segment_mirror(&end->own_side);
     if (r == 0) {
-        rbi_segment_prefault(&end->own_side, true);
+        r = wire_up(bus, end, own, &same);
+    }
+    if (r == 0) {
+        rbi_segment_prefault(&end->own_side, UINT64_MAX, true);
         rbi_segment_close_fd(&end->own_side);
         r = rbi_end_index(bus, end);
     }
@@ -305,7 +362,7 @@ struct rbi_end *rbi_end_new_loop(struct ringbus *bus)
         rbi_end_free(bus, end);
         return NULL;
     }
-    end->usable = true;
+    end->usable = end->flowing = true;
     bus->loop_end = end;
     return end;
 }

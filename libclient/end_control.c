@@ -24,7 +24,14 @@ static bool send_control(struct ringbus *bus,
     if (end->claimed) {
         return false; /* a record is being built at the lane's head */
     }
-    const int r = rbi_lane_reserve(&end->tx, RBI_RECORD_TAG + size, 0, &body);
+    int r = rbi_lane_reserve_once(&end->tx, RBI_RECORD_TAG + size, 0, &body);
+    if (r == -EMSGSIZE) {
+        /* A late READY that passes the lane's end; the others take a line each. */
+        if (rbi_end_open_tx(bus, end) != 0) {
+            return false;
+        }
+        r = rbi_lane_reserve(&end->tx, RBI_RECORD_TAG + size, 0, &body);
+    }
     if (r == RBI_LANE_FULL) {
         return false;
     }
@@ -117,6 +124,7 @@ static void begin_leaving(struct ringbus *bus, struct rbi_end *end, enum rbi_rea
         rbi_turn_promote(bus, end); /* its end is not to wait for its turn */
     }
     end->usable = false;
+    end->flowing = false;
     bus->reap_needed = true;
     rbi_cluster_end_changed(bus, end);
     rbi_wait_nudge(bus);
@@ -171,6 +179,7 @@ carry_out(struct ringbus *bus, struct rbi_end *end, const struct rbi_link_action
     const bool usable = rbi_link_usable(&end->fsm) && end->phase == RBI_END_LINKED;
     if (usable != end->usable) {
         end->usable = usable;
+        end->flowing = false;
         rbi_cluster_end_changed(bus, end);
     }
     if (todo & RBI_LINK_DO_REPORT_UP) {
@@ -218,6 +227,18 @@ void rbi_end_bad_peer(struct ringbus *bus, struct rbi_end *end, const char *what
         const struct rbi_link_input input = {.type = RBI_LINK_CLOSE, .reason = RBI_REASON_BAD_PEER};
         rbi_end_step(bus, end, &input);
         begin_leaving(bus, end, RBI_REASON_BAD_PEER);
+    }
+}
+
+void rbi_end_starved(struct ringbus *bus, struct rbi_end *end)
+{
+    end->read_out = true; /* what came last cannot be read */
+    (void)rbi_fail_errno(bus, -ENOMEM, "mapping what a peer has sent");
+    if (end->phase == RBI_END_LINKED) {
+        const struct rbi_link_input input = {.type = RBI_LINK_CLOSE,
+                                             .reason = RBI_REASON_NO_RESOURCES};
+        rbi_end_step(bus, end, &input);
+        begin_leaving(bus, end, RBI_REASON_NO_RESOURCES);
     }
 }
 
@@ -409,6 +430,9 @@ static void give_back(struct ringbus *bus, struct rbi_end *end)
     struct rbi_lane_record raw;
     if (end->leave_reason == RBI_REASON_UNTARGETED) {
         return; /* we left; it reads on what came before our DISCONNECT */
+    }
+    if (rbi_lane_tx_is_shut(&end->tx)) {
+        return; /* still shut: no message was ever written */
     }
     const bool doubtful =
         end->leave_reason == RBI_REASON_SILENT || end->leave_reason == RBI_REASON_BAD_PEER;

@@ -46,9 +46,15 @@ struct rbi_cluster;
 struct rbi_member;
 struct rbi_view;
 
-/** The peer's pool as we map it; outlives the link while a payload in it is kept. */
+/**
+ * The peer's pool; outlives the link while a payload in it is kept. Mapped when the first
+ * payload comes by reference; until then it has no byte that a reference could name.
+ */
 struct rbi_peer_pool {
+    const unsigned char *base; /* never NULL */
+    uint64_t bytes;            /* 0 until it is mapped */
     struct rbi_segment segment;
+    uint64_t announced_bytes; /* its size, checked */
     uint32_t refs;
 };
 
@@ -64,7 +70,9 @@ enum rbi_end_phase {
 struct rbi_end {
     struct rbi_lane_tx tx;
     struct rbi_lane_rx rx;
+    struct rbi_pidf peer;
     bool usable;        /* rbi_link_usable(), kept for the send path */
+    bool flowing;       /* usable, and a message has come: the peer's lane is mapped whole */
     bool claimed;       /* a claim is open: nothing else may be written */
     bool peer_sleeps;   /* the peer may sleep: look at its epoch after a burst */
     bool unrung;        /* records committed with RINGBUS_MORE: to be looked at later */
@@ -77,7 +85,6 @@ struct rbi_end {
     uint8_t idle_rings; /* rings in a row that brought nothing */
     bool muted;         /* it rang too often for nothing: its bell is not listened to for a while */
     int bell;           /* our end of the pair; -1 for the loop */
-    struct rbi_pidf peer;
     uint32_t position; /* in bus->ends */
     uint32_t quiet;    /* polls in a row that found nothing */
     const rbi_au64 *peer_sleep_epoch;
@@ -100,6 +107,7 @@ struct rbi_end {
     uint64_t leave_pos; /* where our reading stood when it began to leave */
     uint64_t ring_seen; /* bytes moved on both lanes at the last ring that brought something */
     uint64_t unmute_ns;
+    uint64_t starved_ns; /* since when what came could not be mapped; 0: it can */
     uint64_t pending_ping_id;
     uint64_t pending_pong_id;
     enum rbi_reason pending_reason;
@@ -464,14 +472,23 @@ void rbi_control_state(struct ringbus *bus, uint32_t state);
 
 /** Creates our own side and its end, without a peer yet. NULL on failure (error noted). */
 struct rbi_end *rbi_end_new(struct ringbus *bus, const struct rbi_pidf *peer, const char *path);
-/** Maps what the peer gave. 0; public error (noted, nothing kept). */
+/**
+ * Maps what the peer gave, as far as an idle link needs it. 0; public error (noted, nothing
+ * kept). @p pool_fd is taken over, and -1 then; the others are borrowed.
+ */
 int rbi_end_attach(struct ringbus *bus,
                    struct rbi_end *end,
                    int side_fd,
                    uint64_t side_bytes,
-                   int pool_fd,
+                   int *pool_fd,
                    uint64_t pool_bytes,
                    int page_fd);
+/** The first message is sent: maps our lane whole. 0, also before; public error (noted): try again. */
+RBI_COLD int rbi_end_open_tx(struct ringbus *bus, struct rbi_end *end);
+/** A message comes: maps the peer's lane whole. 0, also before; -errno: try again. */
+RBI_COLD int rbi_end_open_rx(struct rbi_end *end);
+/** A payload comes by reference: maps the peer's pool. 0, also before; -errno: try again. */
+RBI_COLD int rbi_end_open_pool(struct rbi_end *end);
 /** Makes the link to ourselves. NULL on failure (error noted). */
 struct rbi_end *rbi_end_new_loop(struct ringbus *bus);
 /** Adds an attached end to the polled ones; takes over its bell. */
@@ -510,6 +527,8 @@ void rbi_end_control_record(struct ringbus *bus,
 void rbi_end_flush_pending(struct ringbus *bus, struct rbi_end *end);
 /** The peer is dead or gone: read its lane to the end, then close. Callable from anywhere. */
 void rbi_end_peer_gone(struct ringbus *bus, struct rbi_end *end, enum rbi_reason reason);
+/** What the peer sent cannot be mapped, and has not been for a while: ends the link. */
+void rbi_end_starved(struct ringbus *bus, struct rbi_end *end);
 /** The peer broke the rules. */
 void rbi_end_bad_peer(struct ringbus *bus, struct rbi_end *end, const char *what);
 /** Lane of a leaving end is empty: give back what was not read, report, close. In poll only. */
@@ -585,8 +604,13 @@ static inline unsigned rbi_recent_at(uint64_t cluster, int32_t instance)
 {
     return ((unsigned)cluster + (unsigned)instance) & (RBI_RECENT - 1);
 }
-/** A reserve that failed with @p r, of rbi_lane_reserve(): the public error (noted). */
-RBI_COLD int rbi_send_no_room(struct ringbus *bus, struct rbi_end *end, uint64_t body_bytes, int r);
+/**
+ * A reserve that failed with @p r, of rbi_lane_reserve(): opens the lane if that was all.
+ * Where the body goes, or NULL: bus->error.code says why. No pointer of the caller's to write
+ * through: its stack would have to be guarded, message by message.
+ */
+RBI_COLD unsigned char *
+rbi_send_no_room(struct ringbus *bus, struct rbi_end *end, uint64_t body_bytes, int r);
 /** Writes one message to one end. 0, or a public error (noted). */
 int rbi_send_one(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out);
 /** Commits a reserved record and wakes the peer as its mode and the flags ask for. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libclient/loan.c - building in place: loans (chunks of our own) and claims (room in a lane). */
-#include "libclient/internal.h"
+#include "libclient/send_plain.h"
 
 #include <errno.h>
 #include <string.h>
@@ -94,15 +94,9 @@ claim_lane(struct ringbus *bus, struct rbi_end *end, uint64_t size, struct ringb
 {
     unsigned char *body = NULL;
     const uint64_t bytes = RBI_RECORD_TAG + size;
-    const int r = rbi_lane_reserve(&end->tx, bytes, RBI_LANE_CONTROL_ROOM, &body);
-    if (r == RBI_LANE_FULL) {
-        rbi_count(bus, RBI_COUNTER_full, 1);
-        rbi_send_blocked(bus, end, bytes);
-        return rbi_fail_fast(bus, RINGBUS_E_FULL, &end->peer, bytes);
-    }
-    if (r < 0) {
-        rbi_end_bad_peer(bus, end, "impossible read position");
-        return RINGBUS_E_BAD_PEER;
+    const int r = rbi_send_reserve(bus, end, bytes, &body);
+    if (RBI_UNLIKELY(r != 0)) {
+        return r;
     }
     end->claimed = true;
     out->data = body + RBI_RECORD_TAG;

@@ -22,6 +22,8 @@
 /* The same while messages flow without a pause: a dead daemon bumps no attention word. */
 #define BUSY_EPOLL_NS (5000 * RBI_NS_PER_MS)
 #define POLL_MAX      1000000
+/* Longest time that a message waits for the memory to map it. */
+#define STARVE_NS (1000 * RBI_NS_PER_MS)
 
 /* ---- views --------------------------------------------------------------------------------- */
 
@@ -97,22 +99,74 @@ static void hand_over(struct ringbus *bus, struct rbi_view *view)
     bus->in_callback = false;
 }
 
-/* Untrusted record. 0; -EPROTO */
+/*
+ * What came cannot be read before more is mapped, and that failed with @p r. Who lacks memory
+ * now may have it soon, and the message waits where it is; but not for ever.
+ */
+static int starve(struct ringbus *bus, struct rbi_end *end, int r)
+{
+    if (r == -EPROTO) {
+        return r; /* the peer has changed what was checked before */
+    }
+    const uint64_t now_ns = rbi_now_coarse_ns();
+    if (end->starved_ns == 0) {
+        end->starved_ns = now_ns;
+    } else if (now_ns - end->starved_ns > STARVE_NS) {
+        rbi_end_starved(bus, end);
+    }
+    return RBI_LANE_EMPTY;
+}
+
+/* A message on a link that is not flowing: it is the first, or nobody may send one. 0; -EPROTO */
+static RBI_COLD int first_message(struct rbi_end *end)
+{
+    if (!end->usable && (end->phase == RBI_END_LINKED || !end->reported_up)) {
+        return -EPROTO; /* a message before READY, or behind one that was refused */
+    }
+    /* One that was parsed lies in the first mapping; without the second the next tries again. */
+    end->flowing = rbi_end_open_rx(end) == 0 && end->usable;
+    return 0;
+}
+
+/* A reference that cannot be right: it may be the first one. 0; RBI_LANE_EMPTY; -EPROTO */
+static RBI_COLD int fill_anew(struct ringbus *bus,
+                              struct rbi_end *end,
+                              const struct rbi_record *record,
+                              struct rbi_view *view)
+{
+    if (end->peer_pool == NULL) {
+        return -EPROTO;
+    }
+    const int r = rbi_end_open_pool(end);
+    if (r < 0) {
+        return starve(bus, end, r);
+    }
+    end->starved_ns = 0;
+    return rbi_view_fill(bus, end, record, end->peer_pool->base, end->peer_pool->bytes, view);
+}
+
+/* Untrusted record. 0; RBI_LANE_EMPTY: not now; -EPROTO */
 static int deliver(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record)
 {
     struct rbi_view view;
     const unsigned char *pool = bus->pool.segment.base;
     uint64_t pool_bytes = bus->pool.segment.size;
     if (RBI_LIKELY(end->peer_pool != NULL)) {
-        pool = end->peer_pool->segment.base;
-        pool_bytes = end->peer_pool->segment.size;
+        pool = end->peer_pool->base;
+        pool_bytes = end->peer_pool->bytes;
     }
-    if (RBI_UNLIKELY(!end->usable && (end->phase == RBI_END_LINKED || !end->reported_up))) {
-        return -EPROTO; /* a message before READY, or behind one that was refused */
+    if (RBI_UNLIKELY(!end->flowing)) {
+        const int first = first_message(end);
+        if (first != 0) {
+            return first;
+        }
     }
-    const int r = rbi_view_fill(bus, end, record, pool, pool_bytes, &view);
+    int r = rbi_view_fill(bus, end, record, pool, pool_bytes, &view);
     if (RBI_UNLIKELY(r != 0)) {
-        return r;
+        r = fill_anew(bus, end, record, &view);
+        if (r != 0) {
+            return r;
+        }
     }
     if (RBI_UNLIKELY(bus->events.count > 0)) {
         rbi_events_flush(bus); /* its READY comes before its first message */
@@ -169,6 +223,24 @@ static void release(struct ringbus *bus, struct rbi_end *end)
     }
 }
 
+/*
+ * A record that a shut lane does not believe: READY, which lies in the first mapping; a
+ * message that needs the second; or an impossible one, which the open lane tells.
+ */
+static RBI_COLD int peek_anew(struct ringbus *bus, struct rbi_end *end, struct rbi_lane_record *raw)
+{
+    int r = rbi_lane_peek_once(&end->rx, raw);
+    if (r == -EMSGSIZE) {
+        r = rbi_end_open_rx(end);
+        if (r < 0) {
+            return starve(bus, end, r);
+        }
+        end->starved_ns = 0;
+        r = rbi_lane_peek(&end->rx, raw);
+    }
+    return r;
+}
+
 /* @return messages and control records taken */
 static unsigned poll_lane(struct ringbus *bus, struct rbi_end *end, unsigned max)
 {
@@ -180,11 +252,16 @@ static unsigned poll_lane(struct ringbus *bus, struct rbi_end *end, unsigned max
         if (r == RBI_LANE_EMPTY) {
             break;
         }
+        if (RBI_UNLIKELY(r < 0)) {
+            r = peek_anew(bus, end, &raw);
+        }
         if (RBI_LIKELY(r == RBI_LANE_OK)) {
             r = take_record(bus, end, &raw);
         }
-        if (RBI_UNLIKELY(r < 0)) {
-            rbi_end_bad_peer(bus, end, "impossible record");
+        if (RBI_UNLIKELY(r != 0)) {
+            if (r < 0) {
+                rbi_end_bad_peer(bus, end, "impossible record");
+            }
             break;
         }
         rbi_lane_advance(&end->rx, &raw);
@@ -211,7 +288,7 @@ static unsigned poll_leaving(struct ringbus *bus, struct rbi_end *end, unsigned 
     if (end->leave_reason != RBI_REASON_BAD_PEER && !end->read_out) {
         taken = poll_lane(bus, end, max);
         if (end->rx.pos - end->leave_pos > end->rx.mask ||
-            rbi_lane_peek(&end->rx, &raw) != RBI_LANE_OK) {
+            rbi_lane_peek(&end->rx, &raw) == RBI_LANE_EMPTY) {
             end->read_out = true;
         }
     } else {

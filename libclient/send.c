@@ -149,19 +149,31 @@ void rbi_send_starved(struct ringbus *bus)
     rbi_wait_nudge(bus);
 }
 
-int rbi_send_no_room(struct ringbus *bus, struct rbi_end *end, uint64_t body_bytes, int r)
+unsigned char *
+rbi_send_no_room(struct ringbus *bus, struct rbi_end *end, uint64_t body_bytes, int r)
 {
+    unsigned char *body = NULL;
+    if (r == -EMSGSIZE && rbi_lane_tx_is_shut(&end->tx)) {
+        if (rbi_end_open_tx(bus, end) != 0) {
+            return NULL;
+        }
+        r = rbi_lane_reserve(&end->tx, body_bytes, RBI_LANE_CONTROL_ROOM, &body);
+    }
+    if (r == RBI_LANE_OK) {
+        return body;
+    }
     if (r == RBI_LANE_FULL) {
         rbi_count(bus, RBI_COUNTER_full, 1);
         rbi_send_blocked(bus, end, body_bytes);
-        return rbi_fail_fast(bus, RINGBUS_E_FULL, &end->peer, body_bytes);
-    }
-    if (r == -EPROTO) {
+        (void)rbi_fail_fast(bus, RINGBUS_E_FULL, &end->peer, body_bytes);
+    } else if (r == -EPROTO) {
         rbi_end_bad_peer(bus, end, "impossible read position");
-        return RINGBUS_E_BAD_PEER;
+        bus->error.code = RINGBUS_E_BAD_PEER; /* it says so only once a link */
+    } else {
+        rbi_count(bus, RBI_COUNTER_too_big, 1);
+        (void)rbi_fail_fast(bus, RINGBUS_E_TOO_BIG, &end->peer, body_bytes);
     }
-    rbi_count(bus, RBI_COUNTER_too_big, 1);
-    return rbi_fail_fast(bus, RINGBUS_E_TOO_BIG, &end->peer, body_bytes);
+    return NULL;
 }
 
 static int collect(struct ringbus *bus, struct rbi_end *end)
@@ -261,9 +273,9 @@ static int send_inline(struct ringbus *bus,
 {
     unsigned char *body = NULL;
     const uint64_t bytes = RBI_RECORD_TAG + 8U * words + out->size;
-    const int r = rbi_lane_reserve(&end->tx, bytes, RBI_LANE_CONTROL_ROOM, &body);
-    if (RBI_UNLIKELY(r != RBI_LANE_OK)) {
-        return rbi_send_no_room(bus, end, bytes, r);
+    const int r = rbi_send_reserve(bus, end, bytes, &body);
+    if (RBI_UNLIKELY(r != 0)) {
+        return r;
     }
     if (RBI_LIKELY(out->part_count == 1 && words == 0)) {
         rbi_write_plain(body, out->kind == RBI_RECORD_ONEWAY ? out->key : out->tag,
@@ -297,10 +309,10 @@ static int send_reference(struct ringbus *bus,
         rbi_count(bus, RBI_COUNTER_full, 1);
         return rbi_fail_fast(bus, RINGBUS_E_FULL, &end->peer, bytes);
     }
-    r = rbi_lane_reserve(&end->tx, bytes, RBI_LANE_CONTROL_ROOM, &body);
-    if (RBI_UNLIKELY(r != RBI_LANE_OK)) {
+    r = rbi_send_reserve(bus, end, bytes, &body);
+    if (RBI_UNLIKELY(r != 0)) {
         rbi_refs_cancel(&end->refs, &bus->pool, slot);
-        return rbi_send_no_room(bus, end, bytes, r);
+        return r;
     }
     rbi_pool_chunk(&bus->pool, chunk_idx, &chunk);
     ref.offset = chunk.offset;

@@ -41,6 +41,18 @@ rbi_write_plain(unsigned char *body, uint64_t tag, const unsigned char *data, ui
     memcpy(body, &tag, sizeof tag);
 }
 
+/** Room for a message of @p bytes with its tag. 0; a public error (noted). */
+static inline int
+rbi_send_reserve(struct ringbus *bus, struct rbi_end *end, uint64_t bytes, unsigned char **body)
+{
+    const int r = rbi_lane_reserve(&end->tx, bytes, RBI_LANE_CONTROL_ROOM, body);
+    if (RBI_LIKELY(r == RBI_LANE_OK)) {
+        return 0;
+    }
+    *body = rbi_send_no_room(bus, end, bytes, r);
+    return *body != NULL ? 0 : bus->error.code;
+}
+
 /** @retval 1 sent; a public error (noted). The end is usable and not claimed; the size fits. */
 static inline int rbi_send_plain(struct ringbus *bus,
                                  struct rbi_end *end,
@@ -52,9 +64,9 @@ static inline int rbi_send_plain(struct ringbus *bus,
 {
     unsigned char *body = NULL;
     const uint64_t bytes = RBI_RECORD_TAG + size;
-    const int r = rbi_lane_reserve(&end->tx, bytes, RBI_LANE_CONTROL_ROOM, &body);
-    if (RBI_UNLIKELY(r != RBI_LANE_OK)) {
-        return rbi_send_no_room(bus, end, bytes, r);
+    const int r = rbi_send_reserve(bus, end, bytes, &body);
+    if (RBI_UNLIKELY(r != 0)) {
+        return r;
     }
     rbi_write_plain(body, tag, data, size);
     rbi_send_commit(bus, end, bytes, meta, flags);

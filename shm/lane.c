@@ -25,6 +25,7 @@ void rbi_lane_tx_init(struct rbi_lane_tx *tx,
     tx->lent = start_pos;
     tx->read_seen = start_pos;
     tx->read_pos = peer_read_pos;
+    rbi_lane_tx_open(tx);
 }
 
 void rbi_lane_rx_init(struct rbi_lane_rx *rx,
@@ -40,6 +41,7 @@ void rbi_lane_rx_init(struct rbi_lane_rx *rx,
     rx->pos = start_pos;
     rx->published = start_pos;
     rx->read_pos = own_read_pos;
+    rbi_lane_rx_open(rx);
     /* Nobody looks yet: what hands the segment over orders this. */
     rbi_store_rlx(own_read_pos, start_pos);
 }
@@ -47,6 +49,36 @@ void rbi_lane_rx_init(struct rbi_lane_rx *rx,
 uint64_t rbi_lane_body_max(uint64_t capacity)
 {
     return rbi_lane_body_max_of_mask(capacity - 1);
+}
+
+void rbi_lane_tx_shut(struct rbi_lane_tx *tx)
+{
+    tx->body_max = 0;
+}
+
+void rbi_lane_tx_open(struct rbi_lane_tx *tx)
+{
+    tx->body_max = rbi_lane_body_max_of_mask(tx->mask);
+}
+
+void rbi_lane_rx_shut(struct rbi_lane_rx *rx)
+{
+    rx->body_max = RBI_LINE - RBI_LANE_HEADER;
+}
+
+void rbi_lane_rx_open(struct rbi_lane_rx *rx)
+{
+    rx->body_max = rbi_lane_body_max_of_mask(rx->mask);
+}
+
+bool rbi_lane_tx_is_shut(const struct rbi_lane_tx *tx)
+{
+    return tx->body_max == 0;
+}
+
+bool rbi_lane_rx_is_shut(const struct rbi_lane_rx *rx)
+{
+    return rx->body_max < RBI_LINE;
 }
 
 FETCHES_FOR_WRITING int rbi_lane_make_room(struct rbi_lane_tx *tx, uint64_t need)

@@ -61,6 +61,7 @@ struct rbi_lane_tx {
     uint64_t lent;       /* end of what was reserved: lines up to it may hold body bytes */
     uint64_t read_seen;  /* last checked copy of the peer's read position */
     const rbi_au64 *read_pos;
+    uint64_t body_max; /* largest body that is taken; 0 while the lane is shut */
 };
 
 /** Consumer's view. Private fields. */
@@ -70,6 +71,7 @@ struct rbi_lane_rx {
     uint64_t pos;       /* next record to read */
     uint64_t published; /* last value stored in *read_pos */
     rbi_au64 *read_pos; /* ours */
+    uint64_t body_max;  /* largest body that is believed; one line while the lane is shut */
 };
 
 /** One record as the consumer sees it. Body bytes are still the peer's: untrusted. */
@@ -100,6 +102,23 @@ void rbi_lane_rx_init(struct rbi_lane_rx *rx,
 /** Largest body that a lane of @p capacity bytes takes: capacity - control room - 64 - header. */
 uint64_t rbi_lane_body_max(uint64_t capacity);
 
+/*
+ * A lane may start shut: mapped once, not twice, as long as nobody has anything to say but
+ * control records. What would need the second mapping then fails where a size out of range
+ * does, so that the test for it costs an open lane nothing.
+ */
+
+/** From now on rbi_lane_reserve() refuses every body but an empty one: -EMSGSIZE. */
+void rbi_lane_tx_shut(struct rbi_lane_tx *tx);
+/** The lane is mapped twice: every size that fits it is taken. */
+void rbi_lane_tx_open(struct rbi_lane_tx *tx);
+/** From now on rbi_lane_peek() refuses what is larger than a line: -EPROTO. */
+void rbi_lane_rx_shut(struct rbi_lane_rx *rx);
+/** The lane is mapped twice. */
+void rbi_lane_rx_open(struct rbi_lane_rx *rx);
+bool rbi_lane_tx_is_shut(const struct rbi_lane_tx *tx);
+bool rbi_lane_rx_is_shut(const struct rbi_lane_rx *rx);
+
 /**
  * Reserves room for one record. A second reserve replaces the first; nothing was sent.
  *
@@ -115,6 +134,10 @@ uint64_t rbi_lane_body_max(uint64_t capacity);
  */
 RBI_MUST_CHECK static inline int
 rbi_lane_reserve(struct rbi_lane_tx *tx, uint64_t size, uint64_t room, unsigned char **body);
+
+/** The same in a lane that may be shut. -EMSGSIZE as well: it would pass the lane's end. */
+RBI_MUST_CHECK static inline int
+rbi_lane_reserve_once(struct rbi_lane_tx *tx, uint64_t size, uint64_t room, unsigned char **body);
 
 /**
  * Publishes the reserved record with release order. @p size at most what was reserved; @p meta not
@@ -138,6 +161,10 @@ static inline void rbi_lane_commit_seq(struct rbi_lane_tx *tx, uint64_t size, ui
  */
 RBI_MUST_CHECK static inline int rbi_lane_peek(const struct rbi_lane_rx *rx,
                                                struct rbi_lane_record *out);
+
+/** The same in a lane that may be shut. -EMSGSIZE: the record passes the lane's end. */
+RBI_MUST_CHECK static inline int rbi_lane_peek_once(const struct rbi_lane_rx *rx,
+                                                    struct rbi_lane_record *out);
 
 /** Steps behind a peeked record; private, publishes nothing. */
 static inline void rbi_lane_advance(struct rbi_lane_rx *rx, const struct rbi_lane_record *record);

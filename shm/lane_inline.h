@@ -21,6 +21,12 @@ static inline uint64_t rbi_lane_body_max_of_mask(uint64_t mask)
     return mask + 1 - RBI_LANE_CONTROL_ROOM - RBI_LINE - RBI_LANE_HEADER;
 }
 
+/** Largest body of a record at @p pos that ends within the lane's first mapping. */
+static inline uint64_t rbi_lane_body_max_once(uint64_t pos, uint64_t mask)
+{
+    return rbi_min_u64(rbi_lane_body_max_of_mask(mask), mask + 1 - (pos & mask) - RBI_LANE_HEADER);
+}
+
 /**
  * Loads the peer's read position. Untrusted.
  * @retval 0        @p out holds a possible value
@@ -48,10 +54,11 @@ RBI_MUST_CHECK int rbi_lane_make_room(struct rbi_lane_tx *tx, uint64_t need);
 /** Slow half of commit: lines from @p end to tx->lent hold body bytes that were not sent. */
 void rbi_lane_wipe_lent(struct rbi_lane_tx *tx, uint64_t end);
 
-RBI_MUST_CHECK static inline int
-rbi_lane_reserve(struct rbi_lane_tx *tx, uint64_t size, uint64_t room, unsigned char **body)
+/** Reserves room for a body of at most @p body_max bytes. */
+RBI_MUST_CHECK static inline int rbi_lane_reserve_up_to(
+    struct rbi_lane_tx *tx, uint64_t body_max, uint64_t size, uint64_t room, unsigned char **body)
 {
-    if (RBI_UNLIKELY(size > rbi_lane_body_max_of_mask(tx->mask))) {
+    if (RBI_UNLIKELY(size > body_max)) {
         return -EMSGSIZE;
     }
     const uint64_t bytes = rbi_lane_record_bytes(size);
@@ -71,6 +78,18 @@ rbi_lane_reserve(struct rbi_lane_tx *tx, uint64_t size, uint64_t room, unsigned 
     }
     *body = tx->base + (tx->pos & tx->mask) + RBI_LANE_HEADER;
     return RBI_LANE_OK;
+}
+
+RBI_MUST_CHECK static inline int
+rbi_lane_reserve(struct rbi_lane_tx *tx, uint64_t size, uint64_t room, unsigned char **body)
+{
+    return rbi_lane_reserve_up_to(tx, tx->body_max, size, room, body);
+}
+
+RBI_MUST_CHECK static inline int
+rbi_lane_reserve_once(struct rbi_lane_tx *tx, uint64_t size, uint64_t room, unsigned char **body)
+{
+    return rbi_lane_reserve_up_to(tx, rbi_lane_body_max_once(tx->pos, tx->mask), size, room, body);
 }
 
 /** Steps behind the reserved record; returns the commit word to store. */
@@ -115,8 +134,11 @@ static inline void rbi_lane_commit_seq(struct rbi_lane_tx *tx, uint64_t size, ui
     rbi_lane_run_ahead(tx, before);
 }
 
-RBI_MUST_CHECK static inline int rbi_lane_peek(const struct rbi_lane_rx *rx,
-                                               struct rbi_lane_record *out)
+/** Looks at the next record; one whose body is larger than @p body_max is @p too_large. */
+RBI_MUST_CHECK static inline int rbi_lane_peek_up_to(const struct rbi_lane_rx *rx,
+                                                     uint64_t body_max,
+                                                     int too_large,
+                                                     struct rbi_lane_record *out)
 {
     const uint64_t offset = rx->pos & rx->mask;
     /* A1: pairs with R1. B4: pairs with B1. */
@@ -126,14 +148,30 @@ RBI_MUST_CHECK static inline int rbi_lane_peek(const struct rbi_lane_rx *rx,
     }
     const uint32_t size = (uint32_t)word_raw;
     const uint32_t meta = (uint32_t)(word_raw >> 32);
-    if (RBI_UNLIKELY(meta == 0 || size > rbi_lane_body_max_of_mask(rx->mask))) {
+    if (RBI_UNLIKELY(meta == 0)) {
         return -EPROTO;
+    }
+    if (RBI_UNLIKELY(size > body_max)) {
+        return too_large;
     }
     out->meta = meta;
     out->size = size;
     out->body = rx->base + offset + RBI_LANE_HEADER;
     out->next = rx->pos + rbi_lane_record_bytes(size);
     return RBI_LANE_OK;
+}
+
+RBI_MUST_CHECK static inline int rbi_lane_peek(const struct rbi_lane_rx *rx,
+                                               struct rbi_lane_record *out)
+{
+    return rbi_lane_peek_up_to(rx, rx->body_max, -EPROTO, out);
+}
+
+RBI_MUST_CHECK static inline int rbi_lane_peek_once(const struct rbi_lane_rx *rx,
+                                                    struct rbi_lane_record *out)
+{
+    const uint64_t body_max = rbi_lane_body_max_once(rx->pos, rx->mask);
+    return rbi_lane_peek_up_to(rx, body_max, -EMSGSIZE, out);
 }
 
 static inline void rbi_lane_advance(struct rbi_lane_rx *rx, const struct rbi_lane_record *record)

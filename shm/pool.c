@@ -135,8 +135,12 @@ static void describe(const struct rbi_pool *pool, unsigned i, uint32_t idx, stru
 
 int rbi_pool_take(struct rbi_pool *pool, uint64_t size, struct rbi_chunk *out)
 {
-    if (size > rbi_pool_chunk_max(pool)) {
-        return -EMSGSIZE;
+    if (RBI_UNLIKELY(size > pool->take_max)) {
+        if (size > rbi_pool_chunk_max(pool)) {
+            return -EMSGSIZE;
+        }
+        rbi_segment_prefault(&pool->segment, RBI_POOL_PREFAULT_MAX, true);
+        pool->take_max = rbi_pool_chunk_max(pool);
     }
     for (unsigned i = 0; i < pool->class_count; i++) {
         const uint32_t idx = pool->free_head[i];

@@ -53,6 +53,7 @@ struct rbi_pool {
     uint32_t free_count[RBI_POOL_CLASSES_MAX];
     uint32_t *next_free; /* per chunk */
     uint32_t *ref_count; /* per chunk; 0 = free */
+    uint64_t take_max;   /* largest chunk; 0 before the first one is taken */
 };
 
 struct rbi_chunk {
@@ -75,8 +76,12 @@ void rbi_pool_deinit(struct rbi_pool *pool);
 /** Largest chunk in bytes. */
 uint64_t rbi_pool_chunk_max(const struct rbi_pool *pool);
 
+/** Of a pool that is mapped page by page at once: what it would take for all of a huge one. */
+#define RBI_POOL_PREFAULT_MAX (UINT64_C(4) << 20)
+
 /**
  * Takes a chunk of the smallest class that fits and has one free, with one reference: the caller's.
+ * The first time maps the pages of the pool, up to RBI_POOL_PREFAULT_MAX.
  * @retval RBI_POOL_OK; RBI_POOL_EMPTY; -EMSGSIZE larger than any chunk
  */
 RBI_MUST_CHECK int rbi_pool_take(struct rbi_pool *pool, uint64_t size, struct rbi_chunk *out);

@@ -80,20 +80,31 @@ static int reserve_pages(int fd, uint64_t size)
 }
 
 /**
- * Maps the segment, and its tail from @p mirror_from on once more right behind. The
- * address space is reserved first, so that nothing else can come to lie between.
+ * Whether this system makes a second mapping out of one without a descriptor: the only way to
+ * a writable one once the segment is sealed. Linux does; Valgrind, for one, refuses it.
+ */
+static bool duplicates(void *base)
+{
+    void *copy = mremap(base, 0, RBI_PAGE, MREMAP_MAYMOVE);
+    return copy != MAP_FAILED && munmap(copy, RBI_PAGE) == 0;
+}
+
+/**
+ * Maps the segment and keeps room for a copy of its tail from @p mirror_from on right
+ * behind. The room is a part of the same mapping, beyond the end of the file: it costs no
+ * mapping of its own, and nothing else can come to lie there.
  */
 static int map(struct rbi_segment *segment, int fd, int prot, uint64_t mirror_from)
 {
     const uint64_t tail = mirror_from == 0 ? 0 : segment->size - mirror_from;
     const uint64_t total = segment->size + tail;
-    char *base = mmap(NULL, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *base = mmap(NULL, total, prot, MAP_SHARED, fd, 0);
     if (base == MAP_FAILED) {
         return -errno;
     }
-    if (mmap(base, segment->size, prot, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
-        (tail != 0 && mmap(base + segment->size, tail, prot, MAP_SHARED | MAP_FIXED, fd,
-                           (off_t)mirror_from) == MAP_FAILED) ||
+    const bool now = tail != 0 && !duplicates(base);
+    if ((now && mmap(base + segment->size, tail, prot, MAP_SHARED | MAP_FIXED, fd,
+                     (off_t)mirror_from) == MAP_FAILED) ||
         madvise(base, total, MADV_DONTFORK) != 0) {
         const int err = errno;
         (void)munmap(base, total);
@@ -101,6 +112,7 @@ static int map(struct rbi_segment *segment, int fd, int prot, uint64_t mirror_fr
     }
     segment->base = base;
     segment->mapped = total;
+    segment->mirrored = now;
     return 0;
 }
 
@@ -237,7 +249,7 @@ int rbi_segment_adopt(struct rbi_segment *out,
     return 0;
 }
 
-int rbi_segment_mirror(struct rbi_segment *segment, int fd, uint64_t mirror_from)
+int rbi_segment_reserve_mirror(struct rbi_segment *segment, int fd, uint64_t mirror_from)
 {
     RBI_ASSERT(segment->mapped == segment->size && range_ok(segment->size, mirror_from));
     struct rbi_segment next = *segment;
@@ -254,16 +266,33 @@ int rbi_segment_mirror(struct rbi_segment *segment, int fd, uint64_t mirror_from
     return 0;
 }
 
-void rbi_segment_prefault(const struct rbi_segment *segment, bool writable)
+int rbi_segment_mirror(struct rbi_segment *segment)
 {
+    const uint64_t tail = segment->mapped - segment->size;
+    if (segment->mirrored) {
+        return 0;
+    }
+    RBI_ASSERT(tail > 0 && tail < segment->size);
+    char *end = (char *)segment->base + segment->size;
+    /* An old size of 0 leaves the old one in place. Too many mappings are found out first. */
+    if (mremap(end - tail, 0, tail, MREMAP_MAYMOVE | MREMAP_FIXED, end) == MAP_FAILED) {
+        return -errno;
+    }
+    segment->mirrored = true;
+    return 0;
+}
+
+void rbi_segment_prefault(const struct rbi_segment *segment, uint64_t max_bytes, bool writable)
+{
+    const uint64_t whole = segment->mirrored ? segment->mapped : segment->size;
+    const uint64_t size = rbi_min_u64(whole, max_bytes);
     if (segment->base == NULL ||
-        madvise(segment->base, segment->mapped,
-                writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {
+        madvise(segment->base, size, writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {
         return;
     }
     /* Before Linux 5.14: a read of each page maps it; the first write then costs little. */
     const volatile unsigned char *bytes = segment->base;
-    for (uint64_t offset = 0; offset < segment->mapped; offset += RBI_PAGE) {
+    for (uint64_t offset = 0; offset < size; offset += RBI_PAGE) {
         (void)bytes[offset];
     }
 }
@@ -276,13 +305,19 @@ void rbi_segment_close_fd(struct rbi_segment *segment)
     segment->fd = -1;
 }
 
-void rbi_segment_deinit(struct rbi_segment *segment)
+void rbi_segment_unmap(struct rbi_segment *segment)
 {
-    rbi_segment_close_fd(segment);
     if (segment->base != NULL) {
         (void)munmap(segment->base, segment->mapped);
     }
     segment->base = NULL;
-    segment->size = 0;
     segment->mapped = 0;
+    segment->mirrored = false;
+}
+
+void rbi_segment_deinit(struct rbi_segment *segment)
+{
+    rbi_segment_close_fd(segment);
+    rbi_segment_unmap(segment);
+    segment->size = 0;
 }

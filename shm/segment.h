@@ -22,7 +22,8 @@ struct rbi_segment {
     int fd;          /* owned; -1 when closed or handed over */
     void *base;      /* start of the mapping, or NULL */
     uint64_t size;   /* of the segment, bytes */
-    uint64_t mapped; /* of the mapping: size, plus the second copy of the mirrored tail */
+    uint64_t mapped; /* of the mapping: size, plus room for a second copy of the tail behind it */
+    bool mirrored;   /* the copy is there: all of the mapping may be touched */
 };
 
 /** Largest segment in bytes. */
@@ -40,8 +41,8 @@ struct rbi_segment {
  * @param name        shown in /proc/PID/maps as memfd:NAME; copied
  * @param kind        what it holds
  * @param size        bytes, multiple of RBI_PAGE, at most RBI_SEGMENT_SIZE_MAX
- * @param mirror_from 0, or the page-aligned offset from which the rest is mapped a
- *                    second time right behind the end
+ * @param mirror_from 0, or the page-aligned offset from which the rest can be mapped a
+ *                    second time right behind the end: rbi_segment_mirror() does that
  * @retval 0        done
  * @retval -ENOMEM  not enough memory in the machine or its control group; nothing was touched
  * @retval -EFBIG   above RLIMIT_FSIZE, which counts for shared memory as well
@@ -80,23 +81,42 @@ RBI_MUST_CHECK int rbi_segment_adopt(struct rbi_segment *out,
                                      uint64_t size_max);
 
 /**
- * Checks a received descriptor as rbi_segment_adopt() does, for one who only passes it on:
- * it is not mapped. Parameters and answers are the same.
+ * Checks a received descriptor as rbi_segment_adopt() does, for one who only passes it on or
+ * maps it later: it is not mapped. Parameters and answers are the same.
  */
 RBI_MUST_CHECK int
 rbi_segment_verify(int fd, enum rbi_segment_kind kind, uint64_t size_min, uint64_t size_max);
 
 /**
- * Maps the tail of an adopted segment a second time behind its end. The address may change.
+ * Keeps room behind an adopted segment for a second copy of its tail. The address may change.
  *
- * @param segment      adopted, not yet mirrored
+ * @param segment      adopted
  * @param fd           the descriptor that it was adopted from; borrowed
  * @param mirror_from  page-aligned offset below the size; already checked
  */
-RBI_MUST_CHECK int rbi_segment_mirror(struct rbi_segment *segment, int fd, uint64_t mirror_from);
+RBI_MUST_CHECK int
+rbi_segment_reserve_mirror(struct rbi_segment *segment, int fd, uint64_t mirror_from);
 
-/** Maps pages now, so that the first lap is as fast as the tenth. Failure is harmless. */
-void rbi_segment_prefault(const struct rbi_segment *segment, bool writable);
+/**
+ * Maps the tail a second time into the room that was kept for it; needs no descriptor and
+ * moves nothing. Until then touching the room raises SIGBUS. The second copy is as
+ * writable, or not, as the first.
+ *
+ * @retval 0        mapped, now or before
+ * @retval -ENOMEM  too many mappings in this process; may be tried again
+ * @retval -errno   what else mremap refused
+ */
+RBI_MUST_CHECK int rbi_segment_mirror(struct rbi_segment *segment);
+
+/**
+ * Maps pages now, so that the first lap is as fast as the tenth. Failure is harmless.
+ * @param max_bytes  of the front; what lies behind is mapped when it is touched
+ * @param writable   map for writing: an own segment
+ */
+void rbi_segment_prefault(const struct rbi_segment *segment, uint64_t max_bytes, bool writable);
+
+/** Unmaps, keeps the descriptor. */
+void rbi_segment_unmap(struct rbi_segment *segment);
 
 /** Closes the descriptor, keeps the mapping. */
 void rbi_segment_close_fd(struct rbi_segment *segment);

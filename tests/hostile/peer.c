@@ -54,7 +54,7 @@ int peer_offer(struct peer *peer)
     drop_link(peer);
     if (rbi_segment_create(&peer->side, "hostile-side", RBI_SEGMENT_SIDE, PEER_SIDE_BYTES,
                            RBI_PAGE) != 0 ||
-        rbi_bell_pair(bells) != 0) {
+        rbi_segment_mirror(&peer->side) != 0 || rbi_bell_pair(bells) != 0) {
         return -1;
     }
     struct rbi_side *side = peer_side(peer);
@@ -75,7 +75,8 @@ static int adopt_theirs(struct peer *peer, int side, uint64_t bytes, int page)
     const struct rbi_side *theirs = peer->their_side.base;
     peer->their_lane = theirs->lane_offset;
     peer->their_capacity = theirs->lane_capacity;
-    if (rbi_segment_mirror(&peer->their_side, side, peer->their_lane) != 0) {
+    if (rbi_segment_reserve_mirror(&peer->their_side, side, peer->their_lane) != 0 ||
+        rbi_segment_mirror(&peer->their_side) != 0) {
         return -1;
     }
     return rbi_segment_adopt(&peer->their_page, page, RBI_SEGMENT_PAGE, RBI_PAGE, RBI_PAGE);
@@ -140,8 +141,10 @@ int peer_introduced(struct peer *peer)
         const int bell = rbi_fdlist_steal(&message.fds, 3);
         raw_message_deinit(&message);
         /* peer_offer() would drop what was just mapped. */
-        if (result == 0 && rbi_segment_create(&peer->side, "hostile-side", RBI_SEGMENT_SIDE,
-                                              PEER_SIDE_BYTES, RBI_PAGE) == 0) {
+        if (result == 0 &&
+            rbi_segment_create(&peer->side, "hostile-side", RBI_SEGMENT_SIDE, PEER_SIDE_BYTES,
+                               RBI_PAGE) == 0 &&
+            rbi_segment_mirror(&peer->side) == 0) {
             struct rbi_side *side = peer_side(peer);
             side->lane_offset = RBI_PAGE;
             side->lane_capacity = PEER_LANE_CAPACITY;

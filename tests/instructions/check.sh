@@ -12,7 +12,7 @@ work=$5
 write=${6:-}
 expected=$(cd "$(dirname "$0")" && pwd)/expected.txt
 slack=3 # percent, both ways
-descriptors=5000
+descriptors=7000
 
 fail() {
     echo "instructions: $*" >&2

@@ -253,7 +253,8 @@ static void test_table_is_built_once_for_each_change(void **state)
     assert_int_equal(atomic_load(&bus_shared[WORD_END + 2]),
                      atomic_load(&bus_shared[WORD_END + 1]));
     assert_int_equal(bus_fd_count(), fds);
-    assert_int_equal(bus_map_count(), maps);
+    /* The first message maps a lane whole: one mapping more a link. */
+    assert_int_equal(bus_map_count(), maps + thread_count * INSTANCES);
     for (unsigned i = 0; i < thread_count; i++) {
         node_close(&dispatchers[i].node);
     }

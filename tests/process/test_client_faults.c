@@ -40,6 +40,7 @@
     X(fallocate, ENOSPC)                                                                           \
     X(fallocate, EINTR)                                                                            \
     X(mmap, ENOMEM)                                                                                \
+    X(mremap, ENOMEM)                                                                              \
     X(madvise, ENOMEM)                                                                             \
     X(fcntl, EMFILE)                                                                               \
     X(fstat, EPERM)                                                                                \
@@ -118,6 +119,18 @@ EXPORT void *mmap(void *at, size_t size, int protection, int flags, int fd, off_
         return MAP_FAILED;
     }
     return (void *)syscall(SYS_mmap, at, size, protection, flags, fd, offset);
+}
+
+EXPORT void *mremap(void *at, size_t old_size, size_t new_size, int flags, ...)
+{
+    va_list arguments;
+    va_start(arguments, flags);
+    void *to = (flags & MREMAP_FIXED) != 0 ? va_arg(arguments, void *) : NULL;
+    va_end(arguments);
+    if (fails("mremap")) {
+        return MAP_FAILED;
+    }
+    return (void *)syscall(SYS_mremap, at, old_size, new_size, flags, to);
 }
 
 EXPORT int madvise(void *at, size_t size, int advice)

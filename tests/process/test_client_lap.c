@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Scenario 83: the first lap through a fresh lane and a fresh pool costs what the tenth does,
- * on both sides: no page is touched for the first time after READY.
+ * on both sides: the first message maps all pages, none after it touches a new one.
  *
  * Both ends live in this one thread, each with mappings of its own, so that faults and times
  * are those of one call and of nothing else.
@@ -112,6 +112,28 @@ static void poll_batch(struct lap *lap, unsigned count)
     lap->receiver_faults += faults() - before;
 }
 
+/* By copy, or by reference; its chunk is free again afterwards. */
+static void first_message(bool reference)
+{
+    struct ringbus_loan loan;
+    struct ringbus_claim claim;
+    if (reference) {
+        CHECK(ringbus_loan(a.bus, 1, &loan) == 0);
+        memset(loan.data, 1, 1);
+        CHECK(ringbus_send_loan(a.bus, &a.peer, 0, &loan, 1, 0) == 1);
+        CHECK(ringbus_loan_return(a.bus, &loan) == 0);
+    } else {
+        CHECK(ringbus_send(a.bus, &a.peer, 0, "x", 1, 0) == 1);
+    }
+    CHECK(ringbus_poll(b.bus, 1) == 1);
+    if (reference) {
+        /* Too large for the lane: looks first what this peer has given back. */
+        CHECK(ringbus_claim(a.bus, &a.peer, 0, LANE_MAX, 0, &claim) == 0);
+        CHECK(ringbus_abort(a.bus, &claim) == 0);
+        CHECK(node_pool_used(&a) == 0);
+    }
+}
+
 static void run_laps(uint32_t lane_bytes)
 {
     for (unsigned i = 0; i < LAPS; i++) {
@@ -147,6 +169,7 @@ static void test_first_lap_of_a_lane_touches_no_new_page(void **state)
     warm_up();
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         open_pair(sizes[i]);
+        first_message(false);
         run_laps(sizes[i]);
         print_message("lane of %u: faults of the sender %llu, then %llu; of the receiver %llu, "
                       "then %llu\n",
@@ -195,6 +218,7 @@ static void test_first_lap_of_a_pool_touches_no_new_page(void **state)
     uint64_t receiver = 0;
     warm_up();
     open_pair(65536);
+    first_message(true);
     pool_lap(&sender, &receiver);
     print_message("pool: faults of the sender %llu, of the receiver %llu\n",
                   (unsigned long long)sender, (unsigned long long)receiver);
@@ -218,7 +242,7 @@ static uint64_t p999(uint64_t *ns, unsigned count)
 
 /*
  * Something may disturb any lap, but not the first one of every fresh lane more than the
- * tenth: the best of some rounds counts.
+ * tenth: the best of some rounds counts. The message that pays for the lap is one of it.
  */
 static void test_first_lap_is_as_fast_as_the_tenth(void **state)
 {

@@ -59,6 +59,7 @@ void stress_lane_open(struct stress_lane *lane, uint64_t capacity, uint64_t star
 {
     STRESS_CHECK(rbi_segment_create(&lane->segment, "stress", RBI_SEGMENT_SIDE, RBI_PAGE + capacity,
                                     RBI_PAGE) == 0);
+    STRESS_CHECK(rbi_segment_mirror(&lane->segment) == 0);
     unsigned char *base = (unsigned char *)lane->segment.base + RBI_PAGE;
     rbi_lane_rx_init(&lane->rx, base, capacity, &lane->read_pos, start_pos);
     rbi_lane_tx_init(&lane->tx, base, capacity, &lane->read_pos, start_pos);

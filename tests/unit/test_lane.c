@@ -373,6 +373,98 @@ static void test_lane_unread_walk_from_inside_a_record(void **state)
     teardown(&f);
 }
 
+/** Takes the second mapping away, as before the first message of a link. */
+static void shut(struct fixture *f)
+{
+    assert_true(mmap(f->base + f->capacity, f->capacity, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
+    rbi_lane_tx_shut(&f->tx);
+    rbi_lane_rx_shut(&f->rx);
+    assert_true(rbi_lane_tx_is_shut(&f->tx) && rbi_lane_rx_is_shut(&f->rx));
+}
+
+/* Nothing but control records of a line, lap after lap, and none touches the missing half. */
+static void test_lane_shut_takes_what_does_not_wrap(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct rbi_lane_record record;
+    unsigned char *body = NULL;
+    setup(&f, CAPACITY, 0);
+    shut(&f);
+    for (unsigned i = 0; i < 3 * CAPACITY / RBI_LINE; i++) {
+        const uint64_t left = CAPACITY - (f.tx.pos & f.tx.mask);
+        assert_int_equal(rbi_lane_reserve(&f.tx, 1, 0, &body), -EMSGSIZE);
+        if (left < 1024) {
+            assert_int_equal(rbi_lane_reserve_once(&f.tx, left - 7, 0, &body), -EMSGSIZE);
+        }
+        assert_int_equal(rbi_lane_reserve_once(&f.tx, 56, 0, &body), RBI_LANE_OK);
+        fill(body, 56, i);
+        rbi_lane_commit(&f.tx, 56, i + 1);
+        take(&f, 56, i);
+        rbi_lane_release(&f.rx);
+    }
+    /* What fits in front of the end is a matter of asking for it. */
+    assert_int_equal(f.tx.pos % CAPACITY, 0);
+    assert_int_equal(rbi_lane_reserve_once(&f.tx, 500, 0, &body), RBI_LANE_OK);
+    fill(body, 500, 7);
+    rbi_lane_commit(&f.tx, 500, 1);
+    assert_int_equal(rbi_lane_peek(&f.rx, &record), -EPROTO);
+    assert_int_equal(rbi_lane_peek_once(&f.rx, &record), RBI_LANE_OK);
+    assert_true(record.size == 500 && filled(record.body, 500, 7));
+    teardown(&f);
+}
+
+/* A hostile record in a shut lane never leads behind the one mapping, at whatever position. */
+static void test_lane_shut_believes_nothing_that_wraps(void **state)
+{
+    (void)state;
+    struct fixture f;
+    const uint64_t max = rbi_lane_body_max(CAPACITY);
+    for (uint64_t pos = 0; pos < CAPACITY; pos += RBI_LINE) {
+        setup(&f, CAPACITY, pos);
+        shut(&f);
+        const uint64_t left = CAPACITY - pos;
+        const uint64_t sizes[] = {0,        8,        56,  57,      left - 9,
+                                  left - 8, left - 7, max, max + 1, UINT32_MAX};
+        for (unsigned i = 0; i < RBI_ARRAY_SIZE(sizes); i++) {
+            struct rbi_lane_record record;
+            rbi_store_rlx(rbi_au64_at(f.base, pos), UINT64_C(1) << 32 | sizes[i]);
+            int r = rbi_lane_peek(&f.rx, &record);
+            assert_int_equal(r, sizes[i] <= 56 ? RBI_LANE_OK : -EPROTO);
+            r = rbi_lane_peek_once(&f.rx, &record);
+            assert_int_equal(r, sizes[i] + 8 <= left && sizes[i] <= max ? RBI_LANE_OK : -EMSGSIZE);
+            if (r == RBI_LANE_OK) {
+                assert_true(record.body + record.size <= f.base + CAPACITY);
+            }
+        }
+        rbi_store_rlx(rbi_au64_at(f.base, pos), 8); /* meta 0 */
+        struct rbi_lane_record record;
+        assert_int_equal(rbi_lane_peek(&f.rx, &record), -EPROTO);
+        assert_int_equal(rbi_lane_peek_once(&f.rx, &record), -EPROTO);
+        teardown(&f);
+    }
+}
+
+static void test_lane_opens_with_its_full_size(void **state)
+{
+    (void)state;
+    struct fixture f;
+    const uint64_t max = rbi_lane_body_max(CAPACITY);
+    unsigned char *body = NULL;
+    setup(&f, CAPACITY, 3 * CAPACITY - RBI_LINE);
+    rbi_lane_tx_shut(&f.tx);
+    rbi_lane_rx_shut(&f.rx);
+    assert_int_equal(rbi_lane_reserve(&f.tx, max, 0, &body), -EMSGSIZE);
+    rbi_lane_tx_open(&f.tx);
+    rbi_lane_rx_open(&f.rx);
+    assert_false(rbi_lane_tx_is_shut(&f.tx) || rbi_lane_rx_is_shut(&f.rx));
+    assert_int_equal(put(&f, max, 5), RBI_LANE_OK);
+    take(&f, max, 5);
+    assert_int_equal(rbi_lane_reserve(&f.tx, max + 1, 0, &body), -EMSGSIZE);
+    teardown(&f);
+}
+
 /* Publishing again what is published already must not take the line from the producer. */
 static void test_lane_release_stores_only_what_is_new(void **state)
 {
@@ -402,6 +494,9 @@ int main(void)
         cmocka_unit_test(test_lane_unread_walk),
         cmocka_unit_test(test_lane_unread_walk_from_inside_a_record),
         cmocka_unit_test(test_lane_release_stores_only_what_is_new),
+        cmocka_unit_test(test_lane_shut_takes_what_does_not_wrap),
+        cmocka_unit_test(test_lane_shut_believes_nothing_that_wraps),
+        cmocka_unit_test(test_lane_opens_with_its_full_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

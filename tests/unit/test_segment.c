@@ -62,14 +62,29 @@ static void test_segment_create_and_adopt(void **state)
     assert_int_equal(peer.fd, -1); /* borrowed */
     bytes[SIZE - 1] = 42;
     assert_int_equal(((const unsigned char *)peer.base)[SIZE - 1], 42);
-    rbi_segment_prefault(&own, true);
-    rbi_segment_prefault(&peer, false);
+    rbi_segment_prefault(&own, UINT64_MAX, true);
+    rbi_segment_prefault(&peer, UINT64_MAX, false);
     rbi_segment_deinit(&own);
     assert_int_equal(((const unsigned char *)peer.base)[SIZE - 1], 42); /* outlives its owner */
     rbi_segment_deinit(&peer);
     rbi_segment_deinit(&peer);
 }
 
+/** Mappings of memfds in this process. */
+static unsigned memfd_maps(void)
+{
+    char line[512];
+    unsigned count = 0;
+    FILE *file = fopen("/proc/self/maps", "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        count += strstr(line, "/memfd:") != NULL;
+    }
+    (void)fclose(file);
+    return count;
+}
+
+/* The room for the copy costs no mapping, and nothing that comes later lies in it. */
 static void test_segment_mirror(void **state)
 {
     (void)state;
@@ -79,9 +94,24 @@ static void test_segment_mirror(void **state)
     assert_int_equal(rbi_segment_create(&own, "test", RBI_SEGMENT_SIDE, SIZE, from), 0);
     assert_int_equal(own.mapped, SIZE + SIZE - from);
     assert_int_equal(rbi_segment_adopt(&peer, own.fd, RBI_SEGMENT_SIDE, RBI_PAGE, SIZE), 0);
-    assert_int_equal(rbi_segment_mirror(&peer, own.fd, from), 0);
+    assert_int_equal(peer.mapped, SIZE);
+    assert_int_equal(rbi_segment_reserve_mirror(&peer, own.fd, from), 0);
     assert_int_equal(peer.mapped, own.mapped);
+    assert_false(own.mirrored);
+    assert_false(peer.mirrored);
+    assert_int_equal(memfd_maps(), 2);
     unsigned char *bytes = own.base;
+    const void *their_base = peer.base;
+    bytes[SIZE - 1] = 42;
+    for (unsigned i = 0; i < 2; i++) { /* the second time does nothing */
+        assert_int_equal(rbi_segment_mirror(&own), 0);
+        assert_int_equal(rbi_segment_mirror(&peer), 0);
+        assert_true(own.mirrored && peer.mirrored);
+        assert_ptr_equal(own.base, bytes);
+        assert_ptr_equal(peer.base, their_base);
+        assert_int_equal(memfd_maps(), 4);
+    }
+    assert_int_equal(((const unsigned char *)peer.base)[own.mapped - 1], 42);
     for (uint64_t offset = from; offset < SIZE; offset += 61) {
         bytes[offset] = (unsigned char)offset;
         assert_int_equal(bytes[SIZE + offset - from], (unsigned char)offset);
@@ -92,6 +122,65 @@ static void test_segment_mirror(void **state)
     }
     rbi_segment_deinit(&own);
     rbi_segment_deinit(&peer);
+    assert_int_equal(memfd_maps(), 0);
+}
+
+/* The copy of what is not ours is not writable, and cannot be made so. */
+static void test_segment_mirror_of_a_peer_is_read_only(void **state)
+{
+    (void)state;
+    struct rbi_segment own = RBI_SEGMENT_NULL;
+    struct rbi_segment peer = RBI_SEGMENT_NULL;
+    assert_int_equal(rbi_segment_create(&own, "test", RBI_SEGMENT_SIDE, SIZE, RBI_PAGE), 0);
+    assert_int_equal(rbi_segment_adopt(&peer, own.fd, RBI_SEGMENT_SIDE, RBI_PAGE, SIZE), 0);
+    assert_int_equal(rbi_segment_reserve_mirror(&peer, own.fd, RBI_PAGE), 0);
+    assert_int_equal(mprotect(peer.base, peer.mapped, PROT_READ | PROT_WRITE), -1);
+    assert_int_equal(rbi_segment_mirror(&peer), 0);
+    assert_int_equal(mprotect((char *)peer.base + SIZE, SIZE - RBI_PAGE, PROT_READ | PROT_WRITE),
+                     -1);
+    /* A copy that anybody makes of it in the same way is no better. */
+    void *copy = mremap(peer.base, 0, SIZE, MREMAP_MAYMOVE);
+    assert_true(copy != MAP_FAILED);
+    assert_int_equal(mprotect(copy, SIZE, PROT_READ | PROT_WRITE), -1);
+    assert_int_equal(munmap(copy, SIZE), 0);
+    rbi_segment_deinit(&peer);
+    rbi_segment_deinit(&own);
+}
+
+/** KiB of memfds that are mapped page by page in this process. */
+static unsigned memfd_rss_kib(void)
+{
+    char line[512];
+    unsigned total = 0;
+    bool ours = false;
+    FILE *file = fopen("/proc/self/smaps", "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (strchr(line, ':') > strchr(line, ' ')) { /* a mapping; else "Key:  value" */
+            ours = strstr(line, "/memfd:") != NULL;
+        } else if (ours && strncmp(line, "Rss:", 4) == 0) {
+            total += (unsigned)strtoul(line + 4, NULL, 10);
+        }
+    }
+    (void)fclose(file);
+    return total;
+}
+
+/* Pages are mapped as far as was asked for, and never the room that holds no copy yet. */
+static void test_segment_prefault(void **state)
+{
+    (void)state;
+    struct rbi_segment own = RBI_SEGMENT_NULL;
+    assert_int_equal(rbi_segment_create(&own, "test", RBI_SEGMENT_SIDE, SIZE, RBI_PAGE), 0);
+    assert_true(memfd_rss_kib() <= 4);
+    rbi_segment_prefault(&own, SIZE / 2, true);
+    assert_int_equal(memfd_rss_kib(), SIZE / 2048);
+    rbi_segment_prefault(&own, UINT64_MAX, true);
+    assert_int_equal(memfd_rss_kib(), SIZE / 1024);
+    assert_int_equal(rbi_segment_mirror(&own), 0);
+    rbi_segment_prefault(&own, UINT64_MAX, true);
+    assert_int_equal(memfd_rss_kib(), own.mapped / 1024);
+    rbi_segment_deinit(&own);
 }
 
 static void test_segment_create_refuses_bad_sizes(void **state)
@@ -293,7 +382,9 @@ static void test_segment_is_not_inherited_by_fork(void **state)
     struct rbi_segment peer = RBI_SEGMENT_NULL;
     assert_int_equal(rbi_segment_create(&own, "test", RBI_SEGMENT_SIDE, SIZE, RBI_PAGE), 0);
     assert_int_equal(rbi_segment_adopt(&peer, own.fd, RBI_SEGMENT_SIDE, RBI_PAGE, SIZE), 0);
-    assert_int_equal(rbi_segment_mirror(&peer, own.fd, RBI_PAGE), 0);
+    assert_int_equal(rbi_segment_mirror(&own), 0);
+    assert_int_equal(rbi_segment_reserve_mirror(&peer, own.fd, RBI_PAGE), 0);
+    assert_int_equal(rbi_segment_mirror(&peer), 0);
     const pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
@@ -302,6 +393,7 @@ static void test_segment_is_not_inherited_by_fork(void **state)
             mincore(own.base, RBI_PAGE, &resident) != 0 && errno == ENOMEM &&
             mincore((char *)own.base + SIZE, RBI_PAGE, &resident) != 0 && errno == ENOMEM &&
             mincore(peer.base, RBI_PAGE, &resident) != 0 && errno == ENOMEM &&
+            mincore((char *)peer.base + SIZE, RBI_PAGE, &resident) != 0 && errno == ENOMEM &&
             mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, own.fd, 0) == MAP_FAILED;
         _exit(gone ? 0 : 1);
     }
@@ -318,7 +410,9 @@ static void create_and_deinit(void)
     struct rbi_segment peer = RBI_SEGMENT_NULL;
     assert_int_equal(rbi_segment_create(&own, "leak", RBI_SEGMENT_SIDE, SIZE, RBI_PAGE), 0);
     assert_int_equal(rbi_segment_adopt(&peer, own.fd, RBI_SEGMENT_SIDE, RBI_PAGE, SIZE), 0);
-    assert_int_equal(rbi_segment_mirror(&peer, own.fd, RBI_PAGE), 0);
+    assert_int_equal(rbi_segment_mirror(&own), 0);
+    assert_int_equal(rbi_segment_reserve_mirror(&peer, own.fd, RBI_PAGE), 0);
+    assert_int_equal(rbi_segment_mirror(&peer), 0);
     struct rbi_segment refused = RBI_SEGMENT_NULL;
     assert_int_equal(rbi_segment_adopt(&refused, own.fd, RBI_SEGMENT_POOL, RBI_PAGE, SIZE),
                      -EPROTO);
@@ -468,6 +562,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_segment_create_and_adopt),
         cmocka_unit_test(test_segment_mirror),
+        cmocka_unit_test(test_segment_mirror_of_a_peer_is_read_only),
+        cmocka_unit_test(test_segment_prefault),
         cmocka_unit_test(test_segment_create_refuses_bad_sizes),
         cmocka_unit_test(test_segment_create_refuses_more_than_there_is),
         cmocka_unit_test(test_segment_create_under_limits),
