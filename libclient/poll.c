@@ -253,7 +253,9 @@ static unsigned poll_lane(struct ringbus *bus, struct rbi_end *end, unsigned max
             break;
         }
         if (RBI_UNLIKELY(r < 0)) {
-            r = peek_anew(bus, end, &raw);
+            struct rbi_lane_record late = {0}; /* one of its own: raw stays in registers */
+            r = peek_anew(bus, end, &late);
+            raw = late;
         }
         if (RBI_LIKELY(r == RBI_LANE_OK)) {
             r = take_record(bus, end, &raw);
