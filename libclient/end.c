@@ -162,19 +162,18 @@ static int check_side(const struct rbi_segment *segment, struct side_geometry *o
     return 0;
 }
 
-/* Checks it as if it were to be mapped for good, but keeps the descriptor instead. */
+/* Checked now, mapped when the first payload comes by reference. */
 static int adopt_pool(struct rbi_end *end, int *fd, uint64_t bytes)
 {
     struct rbi_peer_pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL) {
         return -ENOMEM;
     }
-    const int r = rbi_segment_adopt(&pool->segment, *fd, RBI_SEGMENT_POOL, bytes, bytes);
+    const int r = rbi_segment_verify(*fd, RBI_SEGMENT_POOL, bytes, bytes);
     if (r < 0) {
         free(pool);
         return r;
     }
-    rbi_segment_unmap(&pool->segment);
     pool->segment.fd = *fd;
     *fd = -1;
     pool->base = (const unsigned char *)pool;

@@ -305,19 +305,14 @@ void rbi_segment_close_fd(struct rbi_segment *segment)
     segment->fd = -1;
 }
 
-void rbi_segment_unmap(struct rbi_segment *segment)
+void rbi_segment_deinit(struct rbi_segment *segment)
 {
+    rbi_segment_close_fd(segment);
     if (segment->base != NULL) {
         (void)munmap(segment->base, segment->mapped);
     }
     segment->base = NULL;
+    segment->size = 0;
     segment->mapped = 0;
     segment->mirrored = false;
-}
-
-void rbi_segment_deinit(struct rbi_segment *segment)
-{
-    rbi_segment_close_fd(segment);
-    rbi_segment_unmap(segment);
-    segment->size = 0;
 }

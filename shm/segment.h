@@ -115,9 +115,6 @@ RBI_MUST_CHECK int rbi_segment_mirror(struct rbi_segment *segment);
  */
 void rbi_segment_prefault(const struct rbi_segment *segment, uint64_t max_bytes, bool writable);
 
-/** Unmaps, keeps the descriptor. */
-void rbi_segment_unmap(struct rbi_segment *segment);
-
 /** Closes the descriptor, keeps the mapping. */
 void rbi_segment_close_fd(struct rbi_segment *segment);
 

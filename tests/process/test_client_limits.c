@@ -5,7 +5,9 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -262,6 +264,82 @@ static void test_no_locked_memory(void **state)
     assert_int_equal(child_wait(child_start(without_locked_memory, &cluster, NULL), 20000), 0);
 }
 
+/* ---- mappings -------------------------------------------------------------------------------- */
+
+#define MAPS_MAX 200000U /* some systems allow more than anybody wants to make */
+
+static void *taken_maps[MAPS_MAX];
+
+/* Takes every mapping that the process may still make. @return how many */
+static unsigned take_mappings(void)
+{
+    unsigned count = 0;
+    while (count < MAPS_MAX) {
+        /* Neighbours of different protection are not merged. */
+        void *page = mmap(NULL, RBI_PAGE, count % 2 == 0 ? PROT_READ : PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (page == MAP_FAILED) {
+            break;
+        }
+        taken_maps[count++] = page;
+    }
+    return count;
+}
+
+/*
+ * An idle link is there, but what its first message needs cannot be mapped: the sender is
+ * told at once, the receiver ends the link, and the sender learns what was not delivered.
+ */
+static void without_mappings(const struct cluster *at, void *context)
+{
+    struct node a = {0};
+    struct node b = {0};
+    struct ringbus_loan loan;
+    (void)context;
+    node_open(&b, at, PEER_1);
+    node_open(&a, at, NULL);
+    node_target(&a, PEER, 1, &b);
+    RUN_UNTIL(b.events[RINGBUS_EVENT_READY] == 1, NODE_MS, &a, &b);
+    CHECK(ringbus_send(a.bus, &a.peer, 0, "x", 1, 0) == 1);
+    RUN_UNTIL(b.messages == 1, NODE_MS, &a, &b);
+    CHECK(ringbus_loan(a.bus, 1, &loan) == 0);
+    const unsigned count = take_mappings();
+    if (count == MAPS_MAX) {
+        exit(77);
+    }
+    CHECK(ringbus_send(b.bus, &b.peer, 0, "x", 1, 0) == RINGBUS_E_NO_MEMORY);
+    CHECK(ringbus_send_loan(a.bus, &a.peer, 0, &loan, 1, 0) == 1);
+    RUN_UNTIL(b.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &a, &b);
+    CHECK(b.reason == RINGBUS_REASON_NO_RESOURCES && b.messages == 1);
+    RUN_UNTIL(a.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &a, &b);
+    CHECK(a.reason == RINGBUS_REASON_NO_RESOURCES);
+    CHECK(a.events[RINGBUS_EVENT_UNDELIVERED] == 1);
+    for (unsigned i = 0; i < count; i++) {
+        CHECK(munmap(taken_maps[i], RBI_PAGE) == 0);
+    }
+    /* As before as soon as there are mappings again. */
+    RUN_UNTIL(a.events[RINGBUS_EVENT_READY] == 2, NODE_MS, &a, &b);
+    RUN_UNTIL(b.events[RINGBUS_EVENT_READY] == 2, NODE_MS, &a, &b);
+    CHECK(ringbus_send_loan(a.bus, &a.peer, 0, &loan, 1, 0) == 1);
+    CHECK(ringbus_send(b.bus, &b.peer, 0, "x", 1, 0) == 1);
+    RUN_UNTIL(a.messages == 1 && b.messages == 2, NODE_MS, &a, &b);
+    node_close(&a);
+    node_close(&b);
+}
+
+static void test_no_mappings(void **state)
+{
+    (void)state;
+    if (TEST_SCALE > 1) {
+        skip(); /* a sanitizer needs mappings of its own */
+    }
+    const int ended = child_wait(child_start(without_mappings, &cluster, NULL), 30000);
+    if (ended == 77) {
+        skip();
+    }
+    assert_int_equal(ended, 0);
+}
+
 /* ---- descriptors ----------------------------------------------------------------------------- */
 
 static void set_descriptors(unsigned more)
@@ -409,10 +487,15 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_options_out_of_range), cmocka_unit_test(test_socket_paths),
-        cmocka_unit_test(test_nobody_listens),       cmocka_unit_test(test_pool_larger_than_memory),
-        cmocka_unit_test(test_file_size_limit),      cmocka_unit_test(test_no_locked_memory),
-        cmocka_unit_test(test_few_descriptors),      cmocka_unit_test(test_descriptors_come_back),
+        cmocka_unit_test(test_options_out_of_range),
+        cmocka_unit_test(test_socket_paths),
+        cmocka_unit_test(test_nobody_listens),
+        cmocka_unit_test(test_pool_larger_than_memory),
+        cmocka_unit_test(test_file_size_limit),
+        cmocka_unit_test(test_no_locked_memory),
+        cmocka_unit_test(test_no_mappings),
+        cmocka_unit_test(test_few_descriptors),
+        cmocka_unit_test(test_descriptors_come_back),
         cmocka_unit_test(test_many_lives),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
