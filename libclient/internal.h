@@ -85,8 +85,8 @@ struct rbi_end {
     uint8_t idle_rings; /* rings in a row that brought nothing */
     bool muted;         /* it rang too often for nothing: its bell is not listened to for a while */
     int bell;           /* our end of the pair; -1 for the loop */
-    uint32_t position; /* in bus->ends */
-    uint32_t quiet;    /* polls in a row that found nothing */
+    uint32_t position;  /* in bus->ends */
+    uint32_t quiet;     /* polls in a row that found nothing */
     const rbi_au64 *peer_sleep_epoch;
     uint64_t rung;
     const rbi_au64 *peer_want_pos;
@@ -483,11 +483,11 @@ int rbi_end_attach(struct ringbus *bus,
                    int *pool_fd,
                    uint64_t pool_bytes,
                    int page_fd);
-/** The first message is sent: maps our lane whole. 0, also before; public error (noted): try again. */
+/** The first message is sent: maps our lane whole. 0, also if it is; public error (noted). */
 RBI_COLD int rbi_end_open_tx(struct ringbus *bus, struct rbi_end *end);
-/** A message comes: maps the peer's lane whole. 0, also before; -errno: try again. */
+/** A message comes: maps the peer's lane whole. 0, also if it is; -errno: try again. */
 RBI_COLD int rbi_end_open_rx(struct rbi_end *end);
-/** A payload comes by reference: maps the peer's pool. 0, also before; -errno: try again. */
+/** A payload comes by reference: maps the peer's pool. 0, also if it is; -errno: try again. */
 RBI_COLD int rbi_end_open_pool(struct rbi_end *end);
 /** Makes the link to ourselves. NULL on failure (error noted). */
 struct rbi_end *rbi_end_new_loop(struct ringbus *bus);

@@ -45,8 +45,8 @@ _Static_assert(sizeof(struct rbi_segment_header) == 64, "layout");
 
 /**
  * Head of a side. The lane itself follows at lane_offset, page aligned, and is
- * mapped twice in a row. Fields that change have 128 bytes each, so that the
- * neighbour-line prefetcher does not couple them.
+ * mapped twice in a row from the first message on. Fields that change have 128 bytes
+ * each, so that the neighbour-line prefetcher does not couple them.
  */
 struct rbi_side {
     struct rbi_segment_header segment; /* owner, once */
