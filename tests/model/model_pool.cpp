@@ -26,6 +26,13 @@ int rbi_segment_create(struct rbi_segment *out,
     return 0;
 }
 
+void rbi_segment_prefault(const struct rbi_segment *segment, uint64_t max_bytes, bool writable)
+{
+    (void)segment;
+    (void)max_bytes;
+    (void)writable;
+}
+
 void rbi_segment_deinit(struct rbi_segment *segment)
 {
     segment->base = NULL;
