@@ -484,7 +484,8 @@ RINGBUS_API int ringbus_unwatch(struct ringbus *bus, const char *prefix);
  * Sends one message by copying it. Never waits.
  *
  * Order per receiver is kept over all kinds and sizes. Payloads over the inline limit are
- * copied into a chunk of the pool and travel by reference.
+ * copied into a chunk of the pool and travel by reference. The first message to a receiver
+ * maps the lane to it, which takes some ten microseconds.
  *
  * @param to     instance > 0: that one; RINGBUS_ANY: one of the READY instances, by the key
  *               with RINGBUS_KEY (consistent hash), else in turn; RINGBUS_ALL: every READY
@@ -498,6 +499,8 @@ RINGBUS_API int ringbus_unwatch(struct ringbus *bus, const char *prefix);
  * @retval RINGBUS_E_NOT_READY, RINGBUS_E_NO_INSTANCE, RINGBUS_E_NO_SERVICE, RINGBUS_E_PEER_GONE,
  *         RINGBUS_E_NOT_TARGET  nobody could take it
  * @retval RINGBUS_E_TOO_BIG    over ringbus_size_max()
+ * @retval RINGBUS_E_NO_MEMORY  nothing was sent: it would be the first, and the process has no
+ *                              mapping left for the lane
  * With RINGBUS_ALL, receivers whose lane is full are skipped and counted ("full").
  */
 RINGBUS_API int ringbus_send(struct ringbus *bus,
