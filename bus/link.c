@@ -74,6 +74,11 @@ static void heard(struct rbi_link_fsm *link, uint64_t now_ns)
     link->last_heard_ns = now_ns;
     link->ping_sent_ns = 0;
     link->misses = 0;
+    if (link->mine == RBI_USE_WAIT_ACK && link->theirs == RBI_USE_UP) {
+        /* It uses the link: its answer to our READY waits for room, behind what it has to read. */
+        link->ack_deadline_ns =
+            now_ns + rbi_max_u64(ns_of(link->my_terms.dead_after_ms), ns_of(ACK_WAIT_MS_MIN));
+    }
 }
 
 static void send_ping(struct rbi_link_fsm *link, uint64_t now_ns, struct rbi_link_actions *out)

@@ -113,6 +113,9 @@ static void on_registered(struct ringbus *bus,
     bus->self.cluster = body->cluster;
     bus->self.instance = body->instance;
     bus->self.incarnation = body->incarnation;
+    if (bus->loop_end != NULL) {
+        bus->loop_end->peer.incarnation = body->incarnation; /* we are who we are told to be */
+    }
     (void)snprintf(bus->self_path, sizeof bus->self_path, "%s", body->path.bytes);
     control->cookie = body->cookie;
     control->slot = body->slot;

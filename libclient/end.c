@@ -390,7 +390,7 @@ int rbi_end_activate(struct ringbus *bus, struct rbi_end *end, int bell)
         bus->end_room = room;
     }
     if (bell >= 0) {
-        const int r = rbi_wait_add(bus, bell, (uint64_t)(uintptr_t)end, false);
+        const int r = rbi_wait_add_bell(bus, end, bell);
         if (r < 0) {
             return r;
         }

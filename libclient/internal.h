@@ -39,6 +39,10 @@
 #define RBI_BATCH_MAX 256U
 /* Quiet links that one poll looks at beside the active ones (turn.c). */
 #define RBI_SWEEP 2U
+/* Of so many links each look misses the caches and the page tables: one a poll. */
+#define RBI_SWEEP_MANY 2048U
+/* Longest time that a receiver holds references before its share of the pool is limited. */
+#define RBI_HOLDS_NS (50 * RBI_NS_PER_MS)
 /* Peers that a send finds without a look-up: power of two. */
 #define RBI_RECENT 64U
 
@@ -104,8 +108,11 @@ struct rbi_end {
     uint32_t serial;    /* of our INTRODUCE */
     uint64_t link_life; /* number of this end among all of the handle: never used again */
     enum rbi_reason leave_reason;
-    uint64_t leave_pos; /* where our reading stood when it began to leave */
-    uint64_t ring_seen; /* bytes moved on both lanes at the last ring that brought something */
+    uint64_t gave_ns;       /* when it last gave back a reference, or had none; as of the tick */
+    uint64_t read_at_tick;  /* the peer's read position at the last tick */
+    uint64_t leave_pos;     /* where our reading stood when it began to leave */
+    uint64_t emptied_epoch; /* of our sleep, when its bell was last emptied */
+    uint64_t ring_seen;     /* bytes moved on both lanes at the last ring that brought something */
     uint64_t unmute_ns;
     uint64_t starved_ns; /* since when what came could not be mapped; 0: it can */
     uint64_t pending_ping_id;
@@ -251,6 +258,7 @@ struct rbi_spin {
     uint32_t holiday;  /* waits without spinning that are left */
     uint32_t rest;     /* length of the last holiday; 0 after a success */
     uint32_t failures; /* spins in a row that found nothing */
+    uint64_t received; /* messages when the last wait began */
 };
 
 struct rbi_bus_error {
@@ -273,6 +281,7 @@ struct ringbus {
     unsigned active_count; /* of ends: those that every poll looks at */
     unsigned next_quiet;   /* where the next sweep of the others goes on */
     unsigned tick_countdown;
+    unsigned idle_turns; /* looks that found nothing, and sends that found no room */
     unsigned tick_polls; /* polls between two ticks, adapted to the pace of the caller */
     uint32_t inline_max;
     uint64_t size_max; /* largest payload */
@@ -286,6 +295,7 @@ struct ringbus {
     uint64_t returned;       /* references and chunks that came back so far */
     uint64_t returned_until; /* of them, when chunk_starved was set */
     uint64_t now_ns;         /* as of the last tick */
+    uint64_t core;           /* as told in the page */
     uint64_t next_deadline_ns;
     uint64_t counters[RBI_COUNTER_COUNT];
     struct rbi_end *dirty;   /* ends with unrung records */
@@ -325,6 +335,10 @@ struct ringbus {
     uint32_t refs_per_link;
     uint32_t spin_us;
     struct rbi_spin spin;
+    uint64_t core_traffic; /* messages so far, at the last question whose core this is */
+    uint32_t core_in_vain; /* times in a row that the core was given away, and nothing came */
+    uint32_t core_partner; /* the peer last asked */
+    uint32_t core_holiday; /* waits without giving way that are left */
     uint32_t weight;
     struct rbi_link_terms terms;
     bool terms_from_daemon; /* the application named neither interval nor misses */
@@ -515,6 +529,20 @@ void rbi_turn_promote(struct ringbus *bus, struct rbi_end *end);
 /** Nothing was found. @return true when it became quiet: another end is in its place now */
 bool rbi_turn_found_empty(struct ringbus *bus, struct rbi_end *end);
 
+/* ---- core.c: giving way to a peer that shares our core ------------------------------------ */
+
+/** Tells peers which core we run on; writes only when that has changed. */
+void rbi_core_publish(struct ringbus *bus);
+/** A poll found nothing or a send no room: now and then, gives the core to a peer that is on it. */
+void rbi_core_idle_turn(struct ringbus *bus);
+/** Before sleeping: gives way some times. @return true when something is there */
+bool rbi_core_give_way(struct ringbus *bus, uint64_t now_ns);
+
+static inline unsigned rbi_sweep(const struct ringbus *bus)
+{
+    return bus->end_count < RBI_SWEEP_MANY ? RBI_SWEEP : 1U;
+}
+
 /* ---- end_control.c: READY, PING, DISCONNECT --------------------------------------------- */
 
 /** Feeds the state machine and carries out what it says. */
@@ -611,6 +639,29 @@ static inline unsigned rbi_recent_at(uint64_t cluster, int32_t instance)
  */
 RBI_COLD unsigned char *
 rbi_send_no_room(struct ringbus *bus, struct rbi_end *end, uint64_t body_bytes, int r);
+/**
+ * Whether a receiver may have one reference more while @p free_count chunks are left. One
+ * that has given nothing back for a while gets two thirds of a pool that others need as well.
+ */
+static inline bool
+rbi_send_share_left(const struct ringbus *bus, struct rbi_end *end, uint32_t free_count)
+{
+    const uint32_t used = rbi_refs_used(&end->refs);
+    if (used == 0) {
+        end->gave_ns = bus->now_ns;
+        return true;
+    }
+    return used <= 2U * free_count || bus->end_count <= 1 ||
+           bus->now_ns - end->gave_ns < RBI_HOLDS_NS;
+}
+/** Nobody can take it: says why. A public error (noted). */
+RBI_COLD int rbi_send_no_peer(struct ringbus *bus, const struct ringbus_addr *to);
+/** Takes in what this peer has given back. 0; RINGBUS_E_BAD_PEER */
+int rbi_send_collect_from(struct ringbus *bus, struct rbi_end *end);
+/** Copies the parts of a payload one behind the other. */
+void rbi_write_parts(unsigned char *to, const struct rbi_outgoing *out);
+/** Writes one message to every usable end of a cluster (broadcast.c). @return how many took it */
+int rbi_send_all(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_outgoing *out);
 /** Writes one message to one end. 0, or a public error (noted). */
 int rbi_send_one(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out);
 /** Commits a reserved record and wakes the peer as its mode and the flags ask for. */
@@ -684,6 +735,8 @@ void rbi_emit_simple(struct ringbus *bus,
 void rbi_events_flush(struct ringbus *bus);
 /** Calls back at once, after those that are queued. From ringbus_poll() only. */
 void rbi_emit(struct ringbus *bus, const struct ringbus_event *event);
+/** Tells the sender what we have read, and wakes it if it waits for room. */
+void rbi_poll_release(struct ringbus *bus, struct rbi_end *end);
 /** Runs a tick now: clock, deadlines, control socket, pending control records. */
 void rbi_tick(struct ringbus *bus, uint64_t now_ns);
 /**
@@ -691,9 +744,13 @@ void rbi_tick(struct ringbus *bus, uint64_t now_ns);
  */
 int rbi_wait_events(struct ringbus *bus, int timeout_ms);
 bool rbi_wait_lane_ready(struct ringbus *bus);
+/** Tells the senders of the first @p count ends what we have read. */
+void rbi_wait_release(struct ringbus *bus, unsigned count);
 /** Whether something is in one of the lanes that a poll would look at. */
 bool rbi_wait_turn_ready(struct ringbus *bus);
 void rbi_spin_init(struct rbi_spin *spin, uint32_t most_us);
+/** In the middle of a flow, leaves the line that the sender is writing alone for a moment. */
+void rbi_spin_back_off(struct ringbus *bus);
 /** Looks for a while. @return true when something is there */
 bool rbi_spin(struct ringbus *bus, uint64_t now_ns);
 /** A sleep has ended: was it the right thing to do? */
@@ -703,6 +760,8 @@ bool rbi_wait_end_ready(const struct rbi_end *end);
 void rbi_wait_deinit(struct ringbus *bus);
 int rbi_wait_init(struct ringbus *bus);
 int rbi_wait_add(struct ringbus *bus, int fd, uint64_t tag, bool writable);
+/** Listens to the bell of a link. */
+int rbi_wait_add_bell(struct ringbus *bus, struct rbi_end *end, int bell);
 /**
  * Before closing: a child of a fork may hold the same description, and would keep it in the set.
  */

@@ -87,6 +87,7 @@ int ringbus_release(struct ringbus *bus, struct ringbus_kept *kept)
         /* A later life of the peer knows nothing of this slot. */
         if (end != NULL && end->link_life == kept->opaque[2]) {
             rbi_returns_put(&end->returns, (uint32_t)(kept->opaque[1] - 1));
+            rbi_poll_release(bus, end); /* its sender may wait for it */
         }
         struct rbi_peer_pool *pool = NULL;
         memcpy(&pool, &kept->opaque[0], sizeof pool);

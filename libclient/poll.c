@@ -209,7 +209,7 @@ static int take_record(struct ringbus *bus, struct rbi_end *end, const struct rb
 
 /* ---- one lane -------------------------------------------------------------------------------- */
 
-static void release(struct ringbus *bus, struct rbi_end *end)
+void rbi_poll_release(struct ringbus *bus, struct rbi_end *end)
 {
     if (!end->peer_sleeps) {
         rbi_lane_release(&end->rx);
@@ -270,14 +270,19 @@ static unsigned poll_lane(struct ringbus *bus, struct rbi_end *end, unsigned max
         taken++;
         /* Room for the sender before the batch is over, when its records are large. */
         if (RBI_UNLIKELY(end->rx.pos - end->rx.published > (end->rx.mask >> 2))) {
-            release(bus, end);
+            rbi_poll_release(bus, end);
         }
         if (RBI_UNLIKELY(end->phase != phase)) {
             break; /* DISCONNECT: nothing behind it counts */
         }
     }
-    if (taken > 0) {
-        release(bus, end);
+    /*
+     * Said when the lane was found empty, when an eighth of it is due, or by the next tick:
+     * after each batch, the sender would lose the line to us, and we to it, while more is coming.
+     */
+    if (end->rx.pos != end->rx.published &&
+        (taken == 0 || end->rx.pos - end->rx.published > (end->rx.mask >> 3))) {
+        rbi_poll_release(bus, end);
     }
     return taken;
 }
@@ -328,6 +333,15 @@ static void reap(struct ringbus *bus)
 
 /* ---- now and then ---------------------------------------------------------------------------- */
 
+/* Whoever reads lives, slow as it may be. */
+static bool has_read(struct rbi_end *end)
+{
+    uint64_t read_pos = 0;
+    const bool moved = rbi_lane_read_pos(&end->tx, &read_pos) == 0 && read_pos != end->read_at_tick;
+    end->read_at_tick = read_pos;
+    return moved;
+}
+
 static void tick_ends(struct ringbus *bus)
 {
     for (unsigned i = 0; i < bus->end_count; i++) {
@@ -339,12 +353,13 @@ static void tick_ends(struct ringbus *bus)
             rbi_end_bad_peer(bus, end, "impossible read position");
             continue;
         }
-        if (end->heard) {
+        const bool due = rbi_link_deadline_ns(&end->fsm) <= bus->now_ns;
+        if (end->heard || (due && has_read(end))) {
             const struct rbi_link_input data = {.type = RBI_LINK_DATA};
             end->heard = false;
             rbi_end_step(bus, end, &data);
         }
-        if (rbi_link_deadline_ns(&end->fsm) <= bus->now_ns) {
+        if (due) {
             const struct rbi_link_input tick = {.type = RBI_LINK_TICK};
             rbi_end_step(bus, end, &tick);
         }
@@ -424,6 +439,8 @@ void rbi_tick(struct ringbus *bus, uint64_t now_ns)
     }
     bus->tick_countdown = bus->tick_polls;
     bus->now_ns = now_ns;
+    rbi_core_publish(bus);
+    rbi_wait_release(bus, bus->active_count);
     look_at_daemon(bus);
     if (now_ns >= bus->next_deadline_ns) {
         run_deadlines(bus);
@@ -470,7 +487,8 @@ static unsigned poll_active(struct ringbus *bus, unsigned max)
 static unsigned sweep_quiet(struct ringbus *bus, unsigned max)
 {
     unsigned left = max;
-    for (unsigned i = 0; i < RBI_SWEEP && left > 0 && bus->end_count > bus->active_count; i++) {
+    for (unsigned i = 0; i < rbi_sweep(bus) && left > 0 && bus->end_count > bus->active_count;
+         i++) {
         if (bus->next_quiet >= bus->end_count || bus->next_quiet < bus->active_count) {
             bus->next_quiet = bus->active_count;
         }
@@ -497,7 +515,9 @@ static int do_poll(struct ringbus *bus, int max)
         left -= sweep_quiet(bus, left);
     }
     bus->counters[RBI_COUNTER_polls]++;
-    if (left != (unsigned)max && is_late(bus)) {
+    if (left == (unsigned)max) {
+        rbi_core_idle_turn(bus);
+    } else if (is_late(bus)) {
         bus->tick_countdown = 1;
     }
     if (bus->events.count > 0 || bus->events.lost) {

@@ -12,7 +12,7 @@
 /* ---- who -------------------------------------------------------------------------------- */
 
 /* Says precisely why nobody can take it; the failed sends are not the fast ones. */
-static RBI_COLD int no_peer(struct ringbus *bus, const struct ringbus_addr *to)
+int rbi_send_no_peer(struct ringbus *bus, const struct ringbus_addr *to)
 {
     struct rbi_pidf peer;
     memcpy(&peer, to, sizeof peer);
@@ -75,7 +75,7 @@ int rbi_send_resolve(struct ringbus *bus,
     }
     if (RBI_UNLIKELY(end == NULL || !end->usable ||
                      (to->incarnation != 0 && to->incarnation != end->peer.incarnation))) {
-        return no_peer(bus, to);
+        return rbi_send_no_peer(bus, to);
     }
     bus->recent[rbi_recent_at(end->peer.cluster, end->peer.instance)] = end;
     *out = end;
@@ -140,6 +140,7 @@ void rbi_send_blocked(struct ringbus *bus, struct rbi_end *end, uint64_t body_by
         bus->blocked = end;
     }
     rbi_wait_nudge(bus);
+    rbi_core_idle_turn(bus);
 }
 
 void rbi_send_starved(struct ringbus *bus)
@@ -176,7 +177,7 @@ rbi_send_no_room(struct ringbus *bus, struct rbi_end *end, uint64_t body_bytes, 
     return NULL;
 }
 
-static int collect(struct ringbus *bus, struct rbi_end *end)
+int rbi_send_collect_from(struct ringbus *bus, struct rbi_end *end)
 {
     const int r = rbi_refs_collect(&end->refs, &bus->pool);
     if (RBI_UNLIKELY(r < 0)) {
@@ -184,6 +185,9 @@ static int collect(struct ringbus *bus, struct rbi_end *end)
         return RINGBUS_E_BAD_PEER;
     }
     bus->returned += (uint64_t)r;
+    if (r > 0) {
+        end->gave_ns = bus->now_ns;
+    }
     return 0;
 }
 
@@ -191,7 +195,7 @@ void rbi_send_collect(struct ringbus *bus)
 {
     for (unsigned i = 0; i < bus->end_count; i++) {
         if (rbi_refs_used(&bus->ends[i]->refs) > 0) {
-            (void)collect(bus, bus->ends[i]);
+            (void)rbi_send_collect_from(bus, bus->ends[i]);
         }
     }
 }
@@ -199,7 +203,7 @@ void rbi_send_collect(struct ringbus *bus)
 int rbi_send_chunk(struct ringbus *bus, struct rbi_end *end, uint64_t size, struct rbi_chunk *out)
 {
     /* What this peer has given back is the warmest. */
-    if (end != NULL && collect(bus, end) != 0) {
+    if (end != NULL && rbi_send_collect_from(bus, end) != 0) {
         return RINGBUS_E_BAD_PEER;
     }
     int r = rbi_pool_take(&bus->pool, size, out);
@@ -256,7 +260,7 @@ static unsigned char *write_head(unsigned char *body, const struct rbi_outgoing 
     return body;
 }
 
-static void write_parts(unsigned char *to, const struct rbi_outgoing *out)
+void rbi_write_parts(unsigned char *to, const struct rbi_outgoing *out)
 {
     for (unsigned i = 0; i < out->part_count; i++) {
         if (out->parts[i].size > 0) {
@@ -281,7 +285,7 @@ static int send_inline(struct ringbus *bus,
         rbi_write_plain(body, out->kind == RBI_RECORD_ONEWAY ? out->key : out->tag,
                         out->parts[0].data, out->size);
     } else {
-        write_parts(write_head(body, out), out);
+        rbi_write_parts(write_head(body, out), out);
     }
     rbi_send_commit(bus, end, bytes, meta_of(out, words, 0), out->flags);
     return 0;
@@ -299,8 +303,12 @@ static int send_reference(struct ringbus *bus,
     uint32_t slot = 0;
     unsigned char *body = NULL;
     const uint64_t bytes = RBI_RECORD_TAG + 8U * words + sizeof ref;
-    int r = rbi_refs_take(&end->refs, &bus->pool, chunk_idx, &slot);
-    if (r == RBI_POOL_EMPTY && collect(bus, end) == 0) {
+    int r = RBI_POOL_EMPTY;
+    if (RBI_LIKELY(rbi_send_share_left(bus, end, rbi_pool_free_like(&bus->pool, chunk_idx)))) {
+        r = rbi_refs_take(&end->refs, &bus->pool, chunk_idx, &slot);
+    }
+    if (r == RBI_POOL_EMPTY && rbi_send_collect_from(bus, end) == 0 &&
+        rbi_send_share_left(bus, end, rbi_pool_free_like(&bus->pool, chunk_idx))) {
         r = rbi_refs_take(&end->refs, &bus->pool, chunk_idx, &slot);
     }
     if (RBI_UNLIKELY(r != RBI_POOL_OK)) {
@@ -332,7 +340,7 @@ static int send_by_chunk(struct ringbus *bus,
     if (r != 0) {
         return r;
     }
-    write_parts(chunk.data, out);
+    rbi_write_parts(chunk.data, out);
     r = send_reference(bus, end, out, words, chunk.idx);
     rbi_pool_unref(&bus->pool, chunk.idx); /* ours; the receiver's reference keeps it */
     return r;
@@ -359,41 +367,6 @@ int rbi_send_one(struct ringbus *bus, struct rbi_end *end, const struct rbi_outg
     return r;
 }
 
-/* ---- to all ------------------------------------------------------------------------------- */
-
-static int send_all(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_outgoing *out)
-{
-    struct rbi_cluster *cluster = rbi_cluster_find(bus, to->cluster);
-    struct rbi_chunk chunk = {.idx = RBI_CHUNK_NONE};
-    int taken = 0;
-    if (cluster == NULL) {
-        return no_peer(bus, to);
-    }
-    if (cluster->dispatch_stale) {
-        rbi_cluster_refresh(bus, cluster);
-    }
-    out->broadcast = true;
-    /* One copy for all: a large payload is written into one chunk, whoever reads it. */
-    if (out->chunk == RBI_CHUNK_NONE && out->size > bus->inline_max && cluster->ready_count > 0) {
-        const int r = rbi_send_chunk(bus, NULL, out->size, &chunk);
-        if (r != 0) {
-            return r;
-        }
-        write_parts(chunk.data, out);
-        out->chunk = chunk.idx;
-    }
-    for (unsigned i = 0; i < cluster->ready_count; i++) {
-        struct rbi_end *end = cluster->ready[i];
-        if (!end->loop && end->usable && rbi_send_one(bus, end, out) == 0) {
-            taken++;
-        }
-    }
-    if (chunk.idx != RBI_CHUNK_NONE) {
-        rbi_pool_unref(&bus->pool, chunk.idx);
-    }
-    return taken;
-}
-
 /* ---- public calls -------------------------------------------------------------------------- */
 
 #define SEND_FLAGS (RINGBUS_KEY | RINGBUS_MORE | RINGBUS_IDEMPOTENT)
@@ -408,7 +381,7 @@ static int send_any(struct ringbus *bus, const struct ringbus_addr *to, struct r
         return rbi_fail_fast(bus, RINGBUS_E_TOO_BIG, NULL, out->size);
     }
     if (to->instance < 0) {
-        return send_all(bus, to, out);
+        return rbi_send_all(bus, to, out);
     }
     struct rbi_end *end = NULL;
     int r = rbi_send_resolve(bus, to, (out->flags & RINGBUS_KEY) != 0, out->key, &end);

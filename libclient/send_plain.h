@@ -50,7 +50,10 @@ rbi_send_reserve(struct ringbus *bus, struct rbi_end *end, uint64_t bytes, unsig
         return 0;
     }
     *body = rbi_send_no_room(bus, end, bytes, r);
-    return *body != NULL ? 0 : bus->error.code;
+    if (*body != NULL) {
+        return 0;
+    }
+    return bus->error.code < 0 ? bus->error.code : RINGBUS_E_FULL; /* surely not 0 */
 }
 
 /** @retval 1 sent; a public error (noted). The end is usable and not claimed; the size fits. */

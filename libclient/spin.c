@@ -19,6 +19,9 @@
 #include <ck_pr.h>
 
 #define LOOKS_PER_CLOCK 32U
+/* So many messages between two waits are a flow; the next few are worth waiting for together. */
+#define FLOW_MESSAGES   8U
+#define BACK_OFF_STALLS 96U
 /* Nobody on another core wakes us within this; somebody who runs when we sleep does. */
 #define SAME_CORE_NS 10000U
 /* What a sleep and a wake-up cost beside the waiting. */
@@ -55,12 +58,25 @@ void rbi_spin_init(struct rbi_spin *spin, uint32_t most_us)
     spin->failures = 0;
 }
 
+void rbi_spin_back_off(struct ringbus *bus)
+{
+    struct rbi_spin *spin = &bus->spin;
+    const uint64_t received = bus->counters[RBI_COUNTER_received];
+    const bool flows = received - spin->received >= FLOW_MESSAGES;
+    spin->received = received;
+    for (unsigned i = 0; flows && i < BACK_OFF_STALLS; i++) {
+        ck_pr_stall();
+    }
+}
+
 bool rbi_spin(struct ringbus *bus, uint64_t now_ns)
 {
     struct rbi_spin *spin = &bus->spin;
     if (spin->now_us == 0) {
-        return false;
+        rbi_wait_release(bus, bus->active_count);
+        return rbi_core_give_way(bus, now_ns);
     }
+    bool asked = false;
     const uint64_t end_ns = now_ns + spin->now_us * UINT64_C(1000);
     uint64_t last_ns = now_ns;
     do {
@@ -72,6 +88,14 @@ bool rbi_spin(struct ringbus *bus, uint64_t now_ns)
                 return true;
             }
             ck_pr_stall();
+        }
+        /* What comes within the first looks comes from another core. */
+        if (!asked) {
+            rbi_wait_release(bus, bus->active_count);
+            if (rbi_core_give_way(bus, now_ns)) {
+                return true;
+            }
+            asked = true;
         }
         now_ns = rbi_now_ns();
         if (now_ns - last_ns > PREEMPTED_NS) {

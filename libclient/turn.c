@@ -8,7 +8,7 @@
  *
  * A lane in which something is found becomes active; one that was found empty for long
  * becomes quiet, as long as there are more than a handful. Nothing is lost by being
- * quiet but the time until its turn: with 4,000 quiet links about 2,000 polls.
+ * quiet but the time until its turn: with 1,000 quiet links 500 polls, with 4,000 as many.
  */
 #include "libclient/internal.h"
 

@@ -20,8 +20,8 @@
 
 #define EVENTS_PER_WAIT 64
 #define SPIN_LOOKS      32U
-/* While chunks are short: how long to sleep at most, since returning one rings no bell. */
-#define STARVED_SLEEP_MS 1
+/* While chunks are short, looks at least so often: loans of our own come back without a bell. */
+#define STARVED_SLEEP_MS 10
 /*
  * Honest rings follow a record or the release of one. A peer that rings more often in a row
  * for nothing is not listened to for a while, or it would keep us awake for ever; what it
@@ -29,10 +29,26 @@
  */
 #define IDLE_RINGS_MAX 32U
 #define MUTE_NS        (100 * RBI_NS_PER_MS)
+/* The epoch grows by two each time. */
+#define BELL_EMPTY_EPOCHS 64U
+/* Slept past this since the last tick, the next poll looks at deadlines and daemon. */
+#define TICK_DUE_NS (RBI_NS_PER_MS / 2)
 /* How often a busy endpoint that waits asks the kernel. */
 #define BUSY_ASK_NS RBI_NS_PER_MS
 
 /* ---- the epoll set ------------------------------------------------------------------------- */
+
+/*
+ * A bell is reported once a ring, so that it need not be emptied after each: one system call
+ * less a wake-up. That its peer has closed it is reported too.
+ */
+#define BELL_EVENTS (EPOLLIN | EPOLLRDHUP | EPOLLET)
+
+int rbi_wait_add_bell(struct ringbus *bus, struct rbi_end *end, int bell)
+{
+    struct epoll_event event = {.events = BELL_EVENTS, .data.u64 = (uint64_t)(uintptr_t)end};
+    return epoll_ctl(bus->epoll, EPOLL_CTL_ADD, bell, &event) == 0 ? 0 : -errno;
+}
 
 static int control_set(struct ringbus *bus, int operation, int fd, uint64_t tag, bool writable)
 {
@@ -94,12 +110,10 @@ static void drain_counter(int fd)
 
 static void listen_to(struct ringbus *bus, struct rbi_end *end, bool listen)
 {
-    struct epoll_event event = {.events = listen ? EPOLLIN : 0,
+    struct epoll_event event = {.events = listen ? BELL_EVENTS : EPOLLET,
                                 .data.u64 = (uint64_t)(uintptr_t)end};
-    end->muted = !listen && epoll_ctl(bus->epoll, EPOLL_CTL_MOD, end->bell, &event) == 0;
-    if (listen) {
-        (void)epoll_ctl(bus->epoll, EPOLL_CTL_MOD, end->bell, &event);
-    }
+    const int r = epoll_ctl(bus->epoll, EPOLL_CTL_MOD, end->bell, &event);
+    end->muted = !listen && r == 0;
 }
 
 void rbi_wait_unmute(struct ringbus *bus, struct rbi_end *end, uint64_t now_ns)
@@ -131,7 +145,25 @@ static void note_ring(struct ringbus *bus, struct rbi_end *end)
     }
 }
 
-static void handle_event(struct ringbus *bus, uint64_t tag)
+/*
+ * A peer rings at most twice for each time that we announce sleep (once for a record, once
+ * for room), and its socket takes more than 250 bytes: emptied every so often, it never
+ * fills, and no ring goes unreported.
+ */
+static int empty_bell(const struct ringbus *bus, struct rbi_end *end, uint32_t events)
+{
+    const uint64_t epoch = rbi_load_rlx(&bus->page->sleep_epoch);
+    if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+        return -EPIPE;
+    }
+    if (epoch - end->emptied_epoch < BELL_EMPTY_EPOCHS) {
+        return 0;
+    }
+    end->emptied_epoch = epoch;
+    return rbi_bell_drain(end->bell);
+}
+
+static void handle_event(struct ringbus *bus, uint64_t tag, uint32_t events)
 {
     switch (tag) {
     case RBI_EPOLL_CONTROL:
@@ -151,7 +183,7 @@ static void handle_event(struct ringbus *bus, uint64_t tag)
         struct rbi_end *end = (struct rbi_end *)(uintptr_t)tag;
         if (end->phase == RBI_END_CLOSED) {
             rbi_wait_remove(bus, end->bell); /* kept for an open claim alone */
-        } else if (rbi_bell_drain(end->bell) == -EPIPE) {
+        } else if (empty_bell(bus, end, events) == -EPIPE) {
             /* Its end of the pair is closed: out of the set, or it would wake us for ever. */
             rbi_wait_remove(bus, end->bell);
             rbi_end_peer_gone(bus, end, RBI_REASON_CRASHED);
@@ -172,7 +204,7 @@ int rbi_wait_events(struct ringbus *bus, int timeout_ms)
         return errno == EINTR ? 0 : -errno;
     }
     for (int i = 0; i < n; i++) {
-        handle_event(bus, events[i].data.u64);
+        handle_event(bus, events[i].data.u64, events[i].events);
     }
     return n;
 }
@@ -216,6 +248,17 @@ static bool second_look(struct ringbus *bus)
     return rbi_wait_lane_ready(bus);
 }
 
+/* What polls have read and not yet said so: nobody may wait for room while we sleep. */
+void rbi_wait_release(struct ringbus *bus, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct rbi_end *end = bus->ends[i];
+        if (end->rx.pos != end->rx.published && end->phase == RBI_END_LINKED) {
+            rbi_poll_release(bus, end);
+        }
+    }
+}
+
 /* The lanes that a poll would look at. */
 bool rbi_wait_turn_ready(struct ringbus *bus)
 {
@@ -228,7 +271,7 @@ bool rbi_wait_turn_ready(struct ringbus *bus)
         }
         bus->next_end++;
     }
-    for (unsigned i = 0; i < RBI_SWEEP && bus->end_count > bus->active_count; i++) {
+    for (unsigned i = 0; i < rbi_sweep(bus) && bus->end_count > bus->active_count; i++) {
         if (bus->next_quiet >= bus->end_count || bus->next_quiet < bus->active_count) {
             bus->next_quiet = bus->active_count;
         }
@@ -279,13 +322,27 @@ static bool some_room(struct ringbus *bus)
     return any;
 }
 
+static void want_no_return(struct ringbus *bus)
+{
+    for (unsigned i = 0; i < bus->end_count; i++) {
+        if (!bus->ends[i]->blocked) {
+            rbi_bell_want_none(bus->ends[i]->own_want_pos);
+        }
+    }
+}
+
 static bool some_chunk(struct ringbus *bus)
 {
     if (bus->chunk_starved) {
+        for (unsigned i = 0; i < bus->end_count; i++) {
+            /* The look of B8: after it, returns that were put before a release are seen. */
+            (void)rbi_lane_unread_first(&bus->ends[i]->tx);
+        }
         rbi_send_collect(bus);
         /* Whoever took the returns in: another send may have done so since. */
         if (bus->returned != bus->returned_until) {
             bus->chunk_starved = false;
+            want_no_return(bus);
             return true;
         }
     }
@@ -302,6 +359,7 @@ static bool work_waits(struct ringbus *bus)
 
 static void want_space(struct ringbus *bus)
 {
+    const uint64_t ticket = rbi_load_rlx(&bus->page->sleep_epoch) / 2;
     for (struct rbi_end *end = bus->blocked; end != NULL; end = end->next_blocked) {
         /* Half a lane at once, if it can be had: a wake-up for each record would cost more. */
         const uint64_t capacity = end->tx.mask + 1;
@@ -311,7 +369,14 @@ static void want_space(struct ringbus *bus)
             capacity / 2);
         /* All free at the latest when everything written has been read. */
         const uint64_t pos = need >= capacity ? end->tx.pos : end->tx.pos + need - capacity;
-        rbi_bell_want_space(end->own_want_pos, pos);
+        rbi_bell_want_space(end->own_want_pos, pos, ticket);
+    }
+    for (unsigned i = 0; bus->chunk_starved && i < bus->end_count; i++) {
+        struct rbi_end *end = bus->ends[i];
+        if (!end->blocked && !end->loop && rbi_refs_used(&end->refs) > 0) {
+            /* Returns have no position: whatever it says next may have brought one. */
+            rbi_bell_want_space(end->own_want_pos, end->tx.read_seen, ticket);
+        }
     }
 }
 
@@ -331,8 +396,9 @@ static int sleep_ms(const struct ringbus *bus, uint64_t now_ns, uint64_t until_n
  * One sleep. @return events of the set, < 0 -errno; @p found: something is there, and to be
  * reported now: a look that finds room or a chunk also forgets that they were wanted.
  */
-static int sleep_once(struct ringbus *bus, uint64_t now_ns, uint64_t until_ns, bool *found)
+static int sleep_once(struct ringbus *bus, uint64_t *clock_ns, uint64_t until_ns, bool *found)
 {
+    rbi_wait_release(bus, bus->end_count);
     rbi_bell_announce(&bus->page->sleep_epoch);
     want_space(bus);
     /* The second look: what came before the announcement rang no bell. */
@@ -343,10 +409,14 @@ static int sleep_once(struct ringbus *bus, uint64_t now_ns, uint64_t until_ns, b
     }
     rbi_count(bus, RBI_COUNTER_sleeps, 1);
     rbi_counters_publish(bus); /* a quiet endpoint shows its true figures */
-    const int n = rbi_wait_events(bus, sleep_ms(bus, now_ns, until_ns));
-    rbi_spin_learn(&bus->spin, rbi_now_ns() - now_ns);
+    const int n = rbi_wait_events(bus, sleep_ms(bus, *clock_ns, until_ns));
+    const uint64_t now_ns = rbi_now_ns();
+    rbi_spin_learn(&bus->spin, now_ns - *clock_ns);
+    *clock_ns = now_ns;
     rbi_bell_retract(&bus->page->sleep_epoch);
-    bus->tick_countdown = 1; /* time has passed: the next poll looks at the clock */
+    if (now_ns - bus->now_ns > TICK_DUE_NS) {
+        bus->tick_countdown = 1;
+    }
     return n;
 }
 
@@ -362,6 +432,7 @@ static int look_busily(struct ringbus *bus, uint64_t now_ns, uint64_t *asked_ns)
         }
         ck_pr_stall();
     }
+    rbi_core_idle_turn(bus);
     if (now_ns - *asked_ns < BUSY_ASK_NS) {
         return 0;
     }
@@ -374,6 +445,7 @@ static int do_wait(struct ringbus *bus, int timeout_ms)
     if (bus->dirty != NULL) {
         rbi_send_flush(bus);
     }
+    rbi_spin_back_off(bus);
     const uint64_t start_ns = rbi_now_ns();
     const uint64_t until_ns =
         timeout_ms < 0 ? RBI_NEVER : start_ns + (uint64_t)timeout_ms * RBI_NS_PER_MS;
@@ -405,14 +477,13 @@ static int do_wait(struct ringbus *bus, int timeout_ms)
         }
         now_ns = rbi_now_ns();
         bool found = false;
-        const int n = sleep_once(bus, now_ns, rbi_max_u64(until_ns, now_ns), &found);
+        const int n = sleep_once(bus, &now_ns, rbi_max_u64(until_ns, now_ns), &found);
         if (found) {
             return 1;
         }
         if (n < 0) {
             return rbi_fail_errno(bus, n, "waiting");
         }
-        now_ns = rbi_now_ns();
         if (n > 0) {
             continue; /* what it was shows in the next look; a stale ring shows nothing */
         }
@@ -494,6 +565,7 @@ void rbi_wait_prepare(struct ringbus *bus)
     bus->tick_countdown = 1;
     bus->woken = false;
     arm_timer(bus);
+    rbi_wait_release(bus, bus->end_count);
     rbi_bell_retract(&bus->page->sleep_epoch);
     rbi_bell_announce(&bus->page->sleep_epoch);
     want_space(bus);

@@ -89,11 +89,19 @@ static inline void rbi_bell_burst_seen(const rbi_au64 *written_hint)
     (void)rbi_load_seq(written_hint);
 }
 
-/** Sender: waits for the consumer to reach @p pos (a multiple of 64). Look once more after this. */
-static inline void rbi_bell_want_space(rbi_au64 *want_pos, uint64_t pos)
+/** Low bits of a want, free because positions are multiples of 64. */
+#define RBI_BELL_TICKETS 63U
+
+/**
+ * Sender: waits for the consumer to reach @p pos (a multiple of 64), or, with a position
+ * that it has reached already, for whatever it does next. Look once more after this.
+ *
+ * @param ticket  counts the sleeps of this sender: one is rung for once
+ */
+static inline void rbi_bell_want_space(rbi_au64 *want_pos, uint64_t pos, uint64_t ticket)
 {
     /* B7: pairs with B6. */
-    rbi_store_seq(want_pos, pos + 1);
+    rbi_store_seq(want_pos, pos | (ticket % RBI_BELL_TICKETS + 1));
 }
 
 /** Sender: no longer waits. */
@@ -113,7 +121,8 @@ rbi_bell_space_wanted(const rbi_au64 *want_pos, uint64_t read_pos, uint64_t *run
 {
     /* B6: pairs with B7. */
     const uint64_t want = rbi_load_seq(want_pos);
-    if (RBI_LIKELY(want == 0) || want == *rung || (int64_t)(read_pos - (want - 1)) < 0) {
+    if (RBI_LIKELY(want == 0) || want == *rung ||
+        (int64_t)(read_pos - (want & ~(uint64_t)RBI_BELL_TICKETS)) < 0) {
         return false;
     }
     *rung = want;

@@ -61,7 +61,7 @@ struct rbi_side {
     /* Owner as receiver: number of entries that it has put into its return ring. */
     rbi_au64 returns_pos;
     uint64_t reserved2[15];
-    /* Owner as sender: 0, or 1 + the read_pos that it waits for (positions are multiples of 64). */
+    /* Owner as sender: 0, or the read_pos that it waits for, with a ticket in the low bits. */
     rbi_au64 want_pos;
     uint64_t reserved3[15];
     /*
@@ -141,7 +141,8 @@ struct rbi_page {
     rbi_au64 load_depth;  /* messages waiting in its lanes, estimate */
     rbi_au64 load_ewma_ns;
     rbi_au64 poll_tick_ms; /* CLOCK_MONOTONIC of its last poll, coarse */
-    uint64_t reserved2[9];
+    rbi_au64 core;         /* where and when it ran last (libclient/core.c), 0 unknown */
+    uint64_t reserved2[8];
     rbi_au64 counters[RBI_COUNTERS_MAX];
     uint64_t reserved3[336];
 };

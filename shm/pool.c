@@ -182,6 +182,15 @@ void rbi_pool_chunk(const struct rbi_pool *pool, uint32_t idx, struct rbi_chunk 
     describe(pool, class_of(pool, idx), idx, out);
 }
 
+uint32_t rbi_pool_free_like(const struct rbi_pool *pool, uint32_t idx)
+{
+    uint32_t count = 0;
+    for (unsigned i = class_of(pool, idx); i < pool->class_count; i++) {
+        count += pool->free_count[i];
+    }
+    return count;
+}
+
 uint32_t rbi_pool_used(const struct rbi_pool *pool)
 {
     uint32_t used = pool->chunk_count;

@@ -90,6 +90,8 @@ void rbi_pool_ref(struct rbi_pool *pool, uint32_t idx);
 void rbi_pool_unref(struct rbi_pool *pool, uint32_t idx);
 /** Address and capacity of a chunk that is in use; used to find it again by index. */
 void rbi_pool_chunk(const struct rbi_pool *pool, uint32_t idx, struct rbi_chunk *out);
+/** Free chunks of this one's class and the larger ones: what could be had in its place. */
+uint32_t rbi_pool_free_like(const struct rbi_pool *pool, uint32_t idx);
 /** Chunks that are out, over all classes. */
 uint32_t rbi_pool_used(const struct rbi_pool *pool);
 

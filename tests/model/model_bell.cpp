@@ -47,11 +47,12 @@ struct bell_model : rl::test_suite<bell_model<lines_each, records, dozes, bursts
 
     void reserve_or_sleep()
     {
+        uint64_t i_want = 0;
         unsigned char *body = NULL;
         int r = rbi_lane_reserve(&tx, size, 0, &body);
         while (r == RBI_LANE_FULL) {
             const uint64_t reached = tx.pos + lines_each * 64 + 64 - MODEL_CAPACITY;
-            rbi_bell_want_space(&want_pos, reached);
+            rbi_bell_want_space(&want_pos, reached, i_want++);
             r = rbi_lane_reserve(&tx, size, 0, &body);
             if (r == RBI_LANE_FULL) {
                 to_sender.wait(false, false, $);

@@ -58,7 +58,8 @@ static unsigned char *reserve(struct link *link, uint64_t size)
     int r = rbi_lane_reserve(&link->lane.tx, size, 0, &body);
     while (r == RBI_LANE_FULL) {
         const uint64_t need = rbi_lane_record_bytes(size) + RBI_LINE;
-        rbi_bell_want_space(&link->want_pos, link->lane.tx.pos + need - CAPACITY);
+        rbi_bell_want_space(&link->want_pos, link->lane.tx.pos + need - CAPACITY,
+                            link->lane.tx.pos / 64);
         r = rbi_lane_reserve(&link->lane.tx, size, 0, &body);
         if (r == RBI_LANE_FULL && !sleep_on(&bell, 1)) {
             r = rbi_lane_reserve(&link->lane.tx, size, 0, &body);

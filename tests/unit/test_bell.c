@@ -64,14 +64,21 @@ static void space_wanted_from(uint64_t start)
     rbi_au64 want = 0;
     uint64_t rung = 0;
     assert_false(rbi_bell_space_wanted(&want, start, &rung));
-    rbi_bell_want_space(&want, start + 640);
+    rbi_bell_want_space(&want, start + 640, 0);
     assert_false(rbi_bell_space_wanted(&want, start + 576, &rung));
     assert_true(rbi_bell_space_wanted(&want, start + 640, &rung));
     assert_false(rbi_bell_space_wanted(&want, start + 704, &rung)); /* rung for it already */
     rbi_bell_want_none(&want);
     assert_false(rbi_bell_space_wanted(&want, start + 704, &rung));
-    rbi_bell_want_space(&want, start + 1280);
+    rbi_bell_want_space(&want, start + 1280, 1);
     assert_true(rbi_bell_space_wanted(&want, start + 1344, &rung));
+    /* The next sleep for the same position is another one; every ticket is. */
+    for (uint64_t ticket = 2; ticket < 2 + 2 * RBI_BELL_TICKETS; ticket++) {
+        rbi_bell_want_space(&want, start + 1280, ticket);
+        assert_false(rbi_bell_space_wanted(&want, start + 1216, &rung));
+        assert_true(rbi_bell_space_wanted(&want, start + 1280, &rung));
+        assert_false(rbi_bell_space_wanted(&want, start + 1280, &rung));
+    }
 }
 
 static void test_bell_space_wanted(void **state)

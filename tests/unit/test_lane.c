@@ -388,7 +388,7 @@ static void test_lane_shut_takes_what_does_not_wrap(void **state)
 {
     (void)state;
     struct fixture f;
-    struct rbi_lane_record record;
+    struct rbi_lane_record record = {0};
     unsigned char *body = NULL;
     setup(&f, CAPACITY, 0);
     shut(&f);
