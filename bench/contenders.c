@@ -12,6 +12,7 @@
     X(two_lines)                                                                                   \
     X(one_line)                                                                                    \
     X(copy)                                                                                        \
+    X(copy_read_only)                                                                              \
     X(slots)                                                                                       \
     X(bytering)                                                                                    \
     X(eventfd)                                                                                     \

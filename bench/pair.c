@@ -179,7 +179,8 @@ static int open_slot(struct side *side, unsigned i)
     end->side = side->number;
     end->cpu = side->pair->cpu[side->number];
     end->sleep = place->mode == BENCH_SLEEP;
-    end->pattern = malloc(place->size_max + 16);
+    /* On a line, as a buffer that matters would be: memcpy() is a third slower from beside one. */
+    end->pattern = aligned_alloc(64, (place->size_max + 16 + 63) & ~(size_t)63);
     if (end->pattern == NULL) {
         return -1;
     }

@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 struct lines {
     _Alignas(128) _Atomic(uint64_t) ping;
@@ -15,7 +16,7 @@ struct lines {
 };
 
 struct buffer {
-    _Alignas(128) _Atomic(uint64_t) number;
+    _Alignas(4096) _Atomic(uint64_t) number; /* whole pages: they can be made read-only */
     _Alignas(64) unsigned char bytes[1U << 20];
 };
 
@@ -52,6 +53,13 @@ static int copy_open(struct bench_end *end)
     w->bytes_in = buffers[!end->side].bytes;
     end->state = w;
     return 0;
+}
+
+/* As sealed memory is to its reader: what that alone costs. */
+static int copy_read_only_open(struct bench_end *end)
+{
+    struct buffer *buffers = (struct buffer *)(void *)end->place->memory;
+    return mprotect(&buffers[!end->side], sizeof buffers[0], PROT_READ) == 0 ? copy_open(end) : -1;
 }
 
 static int lines_open_on(struct bench_end *end, bool two)
@@ -162,6 +170,18 @@ const struct bench_contender bench_copy = {
     .size_max = 1U << 20,
     .setup = copy_setup,
     .open = copy_open,
+    .close = lines_close,
+    .trips = copy_trips,
+};
+
+const struct bench_contender bench_copy_read_only = {
+    .name = "limit-copy-ro",
+    .package = "",
+    .text = "the same, each buffer mapped read-only by its reader, as ringbus has it",
+    .abilities = BENCH_CAN_BUSY | BENCH_IS_LIMIT | BENCH_TRIPS,
+    .size_max = 1U << 20,
+    .setup = copy_setup,
+    .open = copy_read_only_open,
     .close = lines_close,
     .trips = copy_trips,
 };
