@@ -13,7 +13,7 @@
 #include "libclient/internal.h"
 
 /* So few are looked at every time, however quiet. */
-#define ACTIVE_MIN 8U
+#define ACTIVE_MIN 2U
 /* Polls in a row that found nothing. */
 #define QUIET_AFTER 4096U
 
