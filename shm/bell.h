@@ -6,9 +6,9 @@
  * system call a sleep.
  *
  * The receiver announces sleep by making its epoch odd, looks at every lane once
- * more, and only then waits for its eventfd. A sender that ends a burst publishes
+ * more, and only then waits for a bell. A sender that ends a burst publishes
  * its last record sequentially consistent, then looks at the epoch; if it is odd
- * and this sender has not yet rung in it, it writes the eventfd. Either the
+ * and this sender has not yet rung in it, it rings. Either the
  * receiver's second look sees the record, or the sender's look sees the odd epoch.
  *
  * The mirror image wakes a sender that waits for space: it stores the read
@@ -145,7 +145,8 @@ rbi_bell_space_wanted(const rbi_au64 *want_pos, uint64_t read_pos, uint64_t *run
 RBI_MUST_CHECK int rbi_bell_pair(int ends[2]);
 
 /**
- * Rings the peer; one system call, never waits. A full buffer is as good as a ring.
+ * Rings the peer; one system call, never waits. A full buffer is as good as a ring, because
+ * the peer empties it long before it fills, or does not listen at all.
  * @retval 0       it will wake
  * @retval -EPIPE  the peer has closed its end: it is dead or has left
  */

@@ -391,13 +391,14 @@ RINGBUS_API void *ringbus_user(const struct ringbus *bus);
  *
  * @param max  messages at most, 1 to 1000000
  * @return messages handled (0: nothing was there), or an error
- * Cost: no system call in busy mode; else one now and then for the control socket.
+ * Cost: no system call in busy mode, unless nothing comes and a peer shares our core: then
+ * sched_yield() now and then. Else one now and then for the control socket.
  */
 RINGBUS_API int ringbus_poll(struct ringbus *bus, int max);
 
 /**
  * Waits until ringbus_poll() has something to do, a full lane that refused a send has
- * room again, or ringbus_wake() was called.
+ * room again or a chunk has come back that one was refused for, or ringbus_wake() was called.
  *
  * @param timeout_ms  0 looks only, < 0 without limit
  * @retval 1 something may be there
