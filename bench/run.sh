@@ -90,6 +90,8 @@ case $peers in "" | none) ;; *) cmake "$build" >/dev/null ;; esac
 [ -n "$quick" ] && [ -z "$peers" ] && set -- "$@" --peers none
 # Only a whole run may say what the results are.
 [ -n "$partial" ] || set -- "$@" --results "$here"
+# What an earlier run drew, and this one may not, is not of this run.
+[ -n "$partial" ] || rm -f "$here"/results/*.dat "$here"/results/*.png
 cmake --build "$build" --target bench bench_busy bench_asleep ringbusd >/dev/null
 commit=$(git -C "$here" rev-parse --short HEAD 2>/dev/null || echo unknown)
 status=0
