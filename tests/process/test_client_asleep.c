@@ -288,9 +288,13 @@ static void print_run(const struct setting *setting, uint64_t took_ns)
                   (unsigned long long)atomic_load(&bus_shared[WORD_SLEEPS]),
                   (unsigned long long)rang, (double)took_ns / 1e3 / (double)setting->sends,
                   (double)longest_ns / 1e6, (double)own_ns / 1e6);
-    /* It was at the brink, and on both sides of it. */
-    assert_in_range(rang, setting->sends / 100, setting->sends - setting->sends / 1000);
-    assert_true(atomic_load(&bus_shared[WORD_SLEEPS]) > setting->sends / 100 / setting->senders);
+    /*
+     * It was at the brink, and on both sides of it; a waiter that shares its core gives way
+     * first, and comes there less often.
+     */
+    const uint64_t rare = setting->one_core && setting->loop == LOOP_WAIT ? 1000 : 100;
+    assert_in_range(rang, setting->sends / rare, setting->sends - setting->sends / 1000);
+    assert_true(atomic_load(&bus_shared[WORD_SLEEPS]) > setting->sends / rare / setting->senders);
     assert_true(own_ns < LOST_NS);
 }
 
