@@ -16,7 +16,7 @@ int ringbus_resolve(const char *path, struct ringbus_addr *out)
     if (rbi_pidf_parse(path, strnlen(path, RBI_PATH_MAX + 1), &pidf, &info) != 0) {
         return RINGBUS_E_PATH;
     }
-    *out = *rbi_addr(&pidf);
+    *out = rbi_addr(&pidf);
     return 0;
 }
 

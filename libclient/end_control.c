@@ -413,7 +413,7 @@ static void give_back_one(struct ringbus *bus,
     const struct ringbus_event event = {.type = RINGBUS_EVENT_UNDELIVERED,
                                         .reason = (enum ringbus_reason)end->leave_reason,
                                         .error = RINGBUS_E_PEER_GONE,
-                                        .addr = *rbi_addr(&end->peer),
+                                        .addr = rbi_addr(&end->peer),
                                         .path = end->path,
                                         .maybe_seen = maybe_seen,
                                         .message = &view.message};

@@ -100,8 +100,9 @@ static void format_fast(struct ringbus *bus)
     struct rbi_bus_error *error = &bus->error;
     char peer[RBI_PATH_MAX + 1];
     const unsigned long long value = (unsigned long long)error->value;
+    const struct ringbus_addr addr = rbi_addr(&error->peer);
 
-    if (ringbus_format(bus, rbi_addr(&error->peer), peer, sizeof peer) < 0) {
+    if (ringbus_format(bus, &addr, peer, sizeof peer) < 0) {
         peer[0] = '\0';
     }
     switch (error->code) {

@@ -79,7 +79,7 @@ void rbi_events_flush(struct ringbus *bus)
         const struct ringbus_event event = {.type = queued.type,
                                             .reason = queued.reason,
                                             .error = queued.error,
-                                            .addr = *rbi_addr(&queued.peer),
+                                            .addr = rbi_addr(&queued.peer),
                                             .path = queued.path};
         call_back(bus, &event);
     }

@@ -154,7 +154,7 @@ static int do_target(struct ringbus *bus,
     if (r == 0) {
         send_target(bus, path);
         if (out != NULL) {
-            *out = *rbi_addr(&pidf);
+            *out = rbi_addr(&pidf);
         }
     }
     return r;

@@ -30,6 +30,7 @@
 
 #include <ck_hs.h>
 #include <ringbus/ringbus.h>
+#include <string.h>
 
 #define RBI_GUARD_ALIVE UINT64_C(0x72696e6762757331)
 #define RBI_NS_PER_MS   UINT64_C(1000000)
@@ -776,9 +777,12 @@ void rbi_wait_prepare(struct ringbus *bus);
 #define RBI_EPOLL_WAKE    UINT64_C(2)
 #define RBI_EPOLL_TIMER   UINT64_C(3)
 
-static inline const struct ringbus_addr *rbi_addr(const struct rbi_pidf *pidf)
+/* By value: what is read as another type than it was written as need not be there yet. */
+static inline struct ringbus_addr rbi_addr(const struct rbi_pidf *pidf)
 {
-    return (const struct ringbus_addr *)(const void *)pidf;
+    struct ringbus_addr addr;
+    memcpy(&addr, pidf, sizeof addr);
+    return addr;
 }
 _Static_assert(sizeof(struct ringbus_addr) == sizeof(struct rbi_pidf), "same layout");
 _Static_assert(offsetof(struct ringbus_addr, instance) == offsetof(struct rbi_pidf, instance),

@@ -499,7 +499,7 @@ int ringbus_self(const struct ringbus *bus, struct ringbus_addr *out)
         return r;
     }
     if (out != NULL) {
-        *out = *rbi_addr(&bus->self);
+        *out = rbi_addr(&bus->self);
     }
     rbi_leave(bus);
     return out != NULL ? 0 : RINGBUS_E_ARGUMENT;

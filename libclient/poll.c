@@ -62,7 +62,7 @@ int rbi_view_fill(struct ringbus *bus,
     } else {
         message->data = record->payload;
     }
-    message->from = *rbi_addr(&end->peer);
+    message->from = rbi_addr(&end->peer);
     message->from_path = end->path;
     message->kind = record->kind == RBI_RECORD_ONEWAY ? RINGBUS_KIND_ONEWAY
                     : record->kind == RBI_RECORD_REQ  ? RINGBUS_KIND_REQUEST

@@ -155,7 +155,7 @@ static void finish(struct ringbus *bus,
     const struct ringbus_result result = {.outcome = outcome,
                                           .error = error,
                                           .message = message,
-                                          .peer = *rbi_addr(&call->peer),
+                                          .peer = rbi_addr(&call->peer),
                                           .elapsed_ns = rbi_now_ns() - call->sent_ns};
     const bool outer = bus->in_callback;
     bus->in_callback = true;
