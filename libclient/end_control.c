@@ -169,6 +169,8 @@ carry_out(struct ringbus *bus, struct rbi_end *end, const struct rbi_link_action
     if (todo & RBI_LINK_DO_SEND_DISCONNECT) {
         end->pending |= RBI_PENDING_DISCONNECT;
         end->pending_reason = actions->reason;
+        /* Whoever reads it takes what we have not released for unread. */
+        rbi_poll_release(bus, end);
     }
     if (end->pending != 0) {
         rbi_end_flush_pending(bus, end);
@@ -420,10 +422,13 @@ static void give_back_one(struct ringbus *bus,
     rbi_emit(bus, &event);
 }
 
+/* So many records from the last released one on a receiver may have begun to read, at most. */
+#define SEEN_MAX (RBI_UNSAID_BYTES / RBI_LINE + RBI_BATCH_MAX)
+
 /*
  * What the receiver had not released lies in our own lane, untouched. It publishes its
- * position once a batch, so the first of them may have been seen; all of them, when it
- * may not be dead but paused, or a liar.
+ * position now and then (poll_lane() in poll.c), so the first of them may have been seen; all
+ * of them, when it may not be dead but paused, or a liar.
  */
 static void give_back(struct ringbus *bus, struct rbi_end *end)
 {
@@ -436,13 +441,15 @@ static void give_back(struct ringbus *bus, struct rbi_end *end)
     }
     const bool doubtful =
         end->leave_reason == RBI_REASON_SILENT || end->leave_reason == RBI_REASON_BAD_PEER;
-    unsigned maybe = doubtful ? UINT32_MAX : RBI_BATCH_MAX;
+    uint64_t maybe = doubtful ? UINT64_MAX : SEEN_MAX;
     uint64_t position = rbi_lane_unread_first(&end->tx);
+    const uint64_t seen_bytes = doubtful ? UINT64_MAX : end->tx.mask >> 2;
+    const uint64_t first = position;
     const int returned = rbi_refs_collect(&end->refs, &bus->pool);
     bus->returned += returned > 0 ? (uint64_t)returned : 0;
     uint64_t *last = last_uses(end, position);
     while (rbi_lane_unread_at(&end->tx, position, &raw) == RBI_LANE_OK) {
-        give_back_one(bus, end, &raw, last, position, maybe > 0);
+        give_back_one(bus, end, &raw, last, position, maybe > 0 && position - first <= seen_bytes);
         maybe -= maybe > 0 ? 1U : 0U;
         position = raw.next;
     }

@@ -38,6 +38,12 @@
 
 /* Most messages that one link may deliver before the next has its turn. */
 #define RBI_BATCH_MAX 256U
+/*
+ * Of what it has read a receiver may keep so much to itself from one poll to the next, and an
+ * eighth of the lane at most; while it reads on, no more than a quarter. The sender counts on
+ * it when it has to tell what a dead receiver may have seen.
+ */
+#define RBI_UNSAID_BYTES UINT64_C(8192)
 /* Quiet links that one poll looks at beside the active ones (turn.c). */
 #define RBI_SWEEP 2U
 /* Of so many links each look misses the caches and the page tables: one a poll. */
@@ -113,7 +119,7 @@ struct rbi_end {
     uint64_t read_at_tick;  /* the peer's read position at the last tick */
     uint64_t leave_pos;     /* where our reading stood when it began to leave */
     uint64_t emptied_epoch; /* of our sleep, when its bell was last emptied */
-    uint64_t ring_seen;     /* bytes moved on both lanes at the last ring that brought something */
+    uint64_t ring_seen;     /* what had moved (wait.c) at the last ring that brought something */
     uint64_t unmute_ns;
     uint64_t starved_ns; /* since when what came could not be mapped; 0: it can */
     uint64_t pending_ping_id;

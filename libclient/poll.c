@@ -241,6 +241,12 @@ static RBI_COLD int peek_anew(struct ringbus *bus, struct rbi_end *end, struct r
     return r;
 }
 
+/* So much was read that the sender is to know. */
+static bool is_due(const struct rbi_end *end)
+{
+    return end->rx.pos - end->rx.published > rbi_min_u64(end->rx.mask >> 3, RBI_UNSAID_BYTES - 1);
+}
+
 /* @return messages and control records taken */
 static unsigned poll_lane(struct ringbus *bus, struct rbi_end *end, unsigned max)
 {
@@ -277,11 +283,12 @@ static unsigned poll_lane(struct ringbus *bus, struct rbi_end *end, unsigned max
         }
     }
     /*
-     * Said when the lane was found empty, when an eighth of it is due, or by the next tick:
-     * after each batch, the sender would lose the line to us, and we to it, while more is coming.
+     * Said when the lane was found empty, when enough is due, by the next tick, or for the last
+     * time: after each batch, the sender would lose the line to us, and we to it, while more is
+     * coming.
      */
     if (end->rx.pos != end->rx.published &&
-        (taken == 0 || end->rx.pos - end->rx.published > (end->rx.mask >> 3))) {
+        (taken == 0 || is_due(end) || end->phase != RBI_END_LINKED)) {
         rbi_poll_release(bus, end);
     }
     return taken;

@@ -23,9 +23,10 @@
 /* While chunks are short, looks at least so often: loans of our own come back without a bell. */
 #define STARVED_SLEEP_MS 10
 /*
- * Honest rings follow a record or the release of one. A peer that rings more often in a row
- * for nothing is not listened to for a while, or it would keep us awake for ever; what it
- * writes meanwhile is found when we look by ourselves, and its death is still reported.
+ * Honest rings follow a record, the release of one, or a payload that is given back. A peer
+ * that rings more often in a row for nothing is not listened to for a while, or it would keep
+ * us awake for ever; what it writes meanwhile is found when we look by ourselves, and its
+ * death is still reported.
  */
 #define IDLE_RINGS_MAX 32U
 #define MUTE_NS        (100 * RBI_NS_PER_MS)
@@ -130,8 +131,8 @@ void rbi_wait_unmute(struct ringbus *bus, struct rbi_end *end, uint64_t now_ns)
 static void note_ring(struct ringbus *bus, struct rbi_end *end)
 {
     struct rbi_lane_record raw;
-    /* Both only grow by what was really written: a liar cannot count anything twice. */
-    const uint64_t moved = end->rx.pos + rbi_lane_unread_first(&end->tx);
+    /* All only grow by what was really written: a liar cannot count anything twice. */
+    const uint64_t moved = end->rx.pos + rbi_lane_unread_first(&end->tx) + end->refs.collected;
     if (end->phase != RBI_END_LINKED || rbi_lane_peek(&end->rx, &raw) != RBI_LANE_EMPTY) {
         return;
     }
@@ -432,6 +433,7 @@ static int look_busily(struct ringbus *bus, uint64_t now_ns, uint64_t *asked_ns)
         }
         ck_pr_stall();
     }
+    rbi_wait_release(bus, bus->active_count);
     rbi_core_idle_turn(bus);
     if (now_ns - *asked_ns < BUSY_ASK_NS) {
         return 0;

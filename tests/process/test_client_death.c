@@ -112,6 +112,81 @@ static void test_killed_receiver_gives_back_what_it_had_not_read(void **state)
     node.on_event = NULL;
 }
 
+/* Reads the first of many, in the middle of the lane, and dies in a handler. */
+#define LONG_COUNT 1400U
+#define LONG_SEEN  1000U
+
+static void count_and_die(struct node *at, const struct ringbus_message *message)
+{
+    (void)message;
+    atomic_store(&bus_shared[WORD_RECEIVED], at->messages);
+    if (at->messages == LONG_SEEN) {
+        (void)kill(getpid(), SIGKILL);
+    }
+}
+
+static void read_some_and_die(const struct cluster *at, void *context)
+{
+    static struct node peer = {.on_message = count_and_die};
+    (void)context;
+    node_open(&peer, at, PEER_1);
+    RUN_UNTIL(peer.events[RINGBUS_EVENT_READY] > 0, NODE_MS, &peer);
+    /* Quick polls in a row: from then on many of them pass between two looks at the clock. */
+    for (unsigned i = 0; i < 20000; i++) {
+        CHECK(ringbus_poll(peer.bus, 1) >= 0);
+    }
+    atomic_store(&bus_shared[WORD_READY], 1);
+    while (atomic_load(&bus_shared[WORD_GO]) == 0) {
+        test_sleep_ms(1);
+    }
+    for (;;) {
+        CHECK(ringbus_poll(peer.bus, 10000) >= 0);
+    }
+}
+
+static struct {
+    uint64_t certain;
+    uint64_t first_certain;
+} unseen;
+
+static void on_numbered_back(struct node *at, const struct ringbus_event *event)
+{
+    uint64_t number = 0;
+    (void)at;
+    if (event->type == RINGBUS_EVENT_UNDELIVERED && !event->maybe_seen) {
+        CHECK(event->message->size == sizeof number);
+        memcpy(&number, event->message->data, sizeof number);
+        unseen.first_certain = unseen.certain == 0 ? number : unseen.first_certain;
+        unseen.certain++;
+    }
+}
+
+/* A receiver says what it has read now and then only: nothing of that is certainly unseen. */
+static void test_what_was_seen_is_not_given_back_as_unseen(void **state)
+{
+    (void)state;
+    bus_shared_reset();
+    memset(&unseen, 0, sizeof unseen);
+    const pid_t pid = child_start(read_some_and_die, &cluster, NULL);
+    struct ringbus_options options = node_options(&cluster, NULL);
+    options.lane_bytes = 1U << 20;
+    node.on_event = on_numbered_back;
+    node_open_with(&node, &options);
+    node_target(&node, PEER, 1, NULL);
+    RUN_UNTIL(atomic_load(&bus_shared[WORD_READY]) == 1, NODE_MS, &node);
+    for (uint64_t sent = 0; sent < LONG_COUNT; sent++) {
+        assert_int_equal(ringbus_send(node.bus, &node.peer, 0, &sent, sizeof sent, 0), 1);
+    }
+    atomic_store(&bus_shared[WORD_GO], 1);
+    assert_int_equal(child_wait(pid, NODE_MS), 128 + SIGKILL);
+    RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &node);
+    assert_int_equal(atomic_load(&bus_shared[WORD_RECEIVED]), LONG_SEEN);
+    assert_true(unseen.certain > 0);
+    assert_true(unseen.first_certain >= LONG_SEEN);
+    node_close(&node);
+    node.on_event = NULL;
+}
+
 /* ---- a sender dies --------------------------------------------------------------------------- */
 
 static void send_and_die(const struct cluster *at, void *context)
@@ -383,6 +458,27 @@ static void test_close_with_drain_waits_for_the_reader(void **state)
     assert_int_equal(atomic_load(&bus_shared[WORD_RECEIVED]), sent);
 }
 
+/* What was read before leaving was read, whether or not that had been said. */
+static void test_close_after_reading_gives_nothing_back(void **state)
+{
+    (void)state;
+    struct node peer = {0};
+    node_open(&peer, &cluster, PEER_1);
+    node_open(&node, &cluster, NULL);
+    node_target(&node, PEER, 1, &peer);
+    for (unsigned i = 0; i < 10; i++) {
+        assert_int_equal(ringbus_send(node.bus, &node.peer, 0, "x", 1, 0), 1);
+    }
+    while (peer.messages < 10) {
+        assert_true(ringbus_poll(peer.bus, 100) >= 0);
+    }
+    node_close(&peer);
+    RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &node);
+    assert_int_equal(node.reason, RINGBUS_REASON_LEFT);
+    assert_int_equal(node.events[RINGBUS_EVENT_UNDELIVERED], 0);
+    node_close(&node);
+}
+
 static void test_untarget(void **state)
 {
     (void)state;
@@ -454,12 +550,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_killed_receiver_gives_back_what_it_had_not_read),
+        cmocka_unit_test(test_what_was_seen_is_not_given_back_as_unseen),
         cmocka_unit_test(test_killed_sender_is_read_to_its_end),
         cmocka_unit_test(test_claims_across_death),
         cmocka_unit_test(test_claim_on_an_old_life),
         cmocka_unit_test(test_restart_under_the_same_address),
         cmocka_unit_test(test_close_with_drain),
         cmocka_unit_test(test_close_with_drain_waits_for_the_reader),
+        cmocka_unit_test(test_close_after_reading_gives_nothing_back),
         cmocka_unit_test(test_untarget),
         cmocka_unit_test(test_untarget_leaves_the_peers_use),
     };
