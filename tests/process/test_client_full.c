@@ -405,6 +405,57 @@ static void test_disconnect_of_one_whose_lane_is_full(void **state)
     finish(&node, pid);
 }
 
+/* ---- a receiver that waits busily ------------------------------------------------------------ */
+
+#define BUSY_MESSAGES 6U
+
+static void receive_busily(const struct cluster *at, void *context)
+{
+    static struct node node = {.on_message = receive_one};
+    struct ringbus_options options = node_options(at, SINK_1);
+    (void)context;
+    options.mode = RINGBUS_MODE_BUSY;
+    options.ping_interval_ms = LONG_MS;
+    node_open_with(&node, &options);
+    atomic_store(&bus_shared[WORD_READY], 1);
+    while (node.messages < BUSY_MESSAGES) {
+        CHECK(ringbus_wait(node.bus, -1) >= 0);
+        CHECK(ringbus_poll(node.bus, 100) >= 0);
+    }
+    node_close(&node);
+}
+
+/* It polls when something has come only, and says what it has read all the same. */
+static void test_busy_waiter_makes_room_for_the_largest(void **state)
+{
+    (void)state;
+    struct node node = {0};
+    static unsigned char payload[4096 - 728]; /* needs the whole lane */
+    uint64_t number = 0;
+    bus_shared_reset();
+    const pid_t pid = child_start(receive_busily, &cluster, NULL);
+    RUN_UNTIL(atomic_load(&bus_shared[WORD_READY]) == 1, NODE_MS, NULL);
+    struct ringbus_options options = node_options(&cluster, SOURCE_1);
+    options.lane_bytes = 4096;
+    options.inline_max = sizeof payload;
+    options.ping_interval_ms = LONG_MS;
+    node_open_with(&node, &options);
+    node_target(&node, SINK, 1, NULL);
+    while (number < BUSY_MESSAGES) {
+        memcpy(payload, &number, sizeof number);
+        assert_int_equal(ringbus_send(node.bus, &node.peer, 0, payload, 150, 0), 1);
+        number++;
+        RUN_UNTIL(atomic_load(&bus_shared[WORD_READ]) == number, NODE_MS, NULL);
+        memcpy(payload, &number, sizeof number);
+        RUN_UNTIL(ringbus_send(node.bus, &node.peer, 0, payload, sizeof payload, 0) == 1, NODE_MS,
+                  &node);
+        number++;
+        RUN_UNTIL(atomic_load(&bus_shared[WORD_READ]) == number, NODE_MS, NULL);
+    }
+    assert_int_equal(child_wait(pid, NODE_MS), 0);
+    node_close(&node);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -430,6 +481,7 @@ int main(int argc, char **argv)
         ON_OWN_DAEMON(test_one_that_does_not_read_is_found_within_the_bound),
         ON_OWN_DAEMON(test_disconnect_into_a_full_lane),
         ON_OWN_DAEMON(test_disconnect_of_one_whose_lane_is_full),
+        ON_OWN_DAEMON(test_busy_waiter_makes_room_for_the_largest),
     };
     const struct CMUnitTest slow[] = {
         ON_OWN_DAEMON(test_slow_reader_answers_ping),
