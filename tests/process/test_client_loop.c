@@ -197,6 +197,60 @@ static void test_chunks_wanted_between_turns(void **state)
     close_pair();
 }
 
+#define KEPT 64U
+
+static struct {
+    struct ringbus_kept *messages[KEPT];
+    unsigned count;
+} kept;
+
+static void keep(struct node *node, const struct ringbus_message *message)
+{
+    CHECK(kept.count < KEPT);
+    CHECK(ringbus_keep(node->bus, message, &kept.messages[kept.count++]) == 0);
+}
+
+/* Payloads that come back one by one, and nothing else: each of them wakes, the last as well. */
+static void test_each_returned_payload_wakes_the_loop(void **state)
+{
+    (void)state;
+    struct ringbus_options options = node_options(&cluster, NULL);
+    struct ringbus_loan loans[KEPT];
+    memset(&kept, 0, sizeof kept);
+    b.on_message = keep;
+    open_node(&b, &cluster, PEER_1);
+    options.ping_interval_ms = PING_MS;
+    options.inline_max = 64;
+    options.pool[0] = (struct ringbus_pool_class){4096, KEPT};
+    node_open_with(&a, &options);
+    node_target(&a, PEER, 1, &b);
+    static unsigned char payload[4096];
+    for (unsigned i = 0; i < KEPT; i++) {
+        assert_int_equal(ringbus_send(a.bus, &a.peer, 0, payload, sizeof payload, 0), 1);
+    }
+    RUN_UNTIL(kept.count == KEPT, NODE_MS, &b);
+    const int fd = ringbus_fd(a.bus);
+    assert_true(fd >= 0);
+    for (unsigned i = 0; i < KEPT; i++) {
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        assert_int_equal(ringbus_loan(a.bus, 4096, &loans[i]), RINGBUS_E_NO_CHUNK);
+        /* Until nothing is left that would wake it by itself. */
+        do {
+            assert_true(ringbus_poll(a.bus, 10) >= 0);
+        } while (poll(&wait, 1, 0) == 1);
+        assert_int_equal(ringbus_release(b.bus, kept.messages[i]), 0);
+        assert_int_equal(poll(&wait, 1, 0), 1);
+        assert_true(ringbus_poll(a.bus, 10) >= 0);
+        assert_int_equal(ringbus_loan(a.bus, 4096, &loans[i]), 0);
+    }
+    for (unsigned i = 0; i < KEPT; i++) {
+        assert_int_equal(ringbus_loan_return(a.bus, &loans[i]), 0);
+    }
+    node_close(&a);
+    node_close(&b);
+    b.on_message = NULL;
+}
+
 static void test_targets_made_between_turns(void **state)
 {
     (void)state;
@@ -361,6 +415,7 @@ int main(void)
         ON_OWN_DAEMON(test_timeout_of_a_request_made_between_turns),
         ON_OWN_DAEMON(test_room_wanted_between_turns),
         ON_OWN_DAEMON(test_chunks_wanted_between_turns),
+        ON_OWN_DAEMON(test_each_returned_payload_wakes_the_loop),
         ON_OWN_DAEMON(test_targets_made_between_turns),
         ON_OWN_DAEMON(test_daemon_lost_wakes_the_loop),
         ON_OWN_DAEMON(test_wake_from_a_thread),
