@@ -108,4 +108,17 @@ if ! out=$("$here/check_banned.sh" "$tree" 2>&1); then
     echo "check_banned.sh refuses what is allowed: $out"
     failed=1
 fi
+
+if command -v git >/dev/null; then
+    fresh
+    git -C "$tree" init --quiet
+    printf '%s\n' '*.log' >"$tree/.gitignore"
+    if ! out=$("$here/check_tracked.sh" "$tree" 2>&1); then
+        echo "check_tracked.sh refuses a tree that is right: $out"
+        failed=1
+    fi
+    printf '%s\n' 'core.*' >"$tree/.gitignore"
+    printf '%s\n' "$spdx" >"$tree/libclient/core.c"
+    wrong check_tracked.sh libclient/core.c 'an ignored source'
+fi
 exit $failed

@@ -1,0 +1,14 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Sources that git ignores: they build here and nowhere else. Usage: check_tracked.sh [ROOT]
+set -eu
+cd "${1:-$(dirname "$0")/../..}"
+if ! git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+    exit 77 # a release has no history
+fi
+ignored=$(git ls-files --others --ignored --exclude-standard -- \
+    '*.c' '*.h' '*.cpp' '*.sh' '*.yaml' '*.cmake' '*CMakeLists.txt' ':!build')
+if [ -n "$ignored" ]; then
+    printf '%s: ignored by .gitignore\n' $ignored
+    exit 1
+fi
