@@ -15,6 +15,7 @@
     X(copy_read_only)                                                                              \
     X(slots)                                                                                       \
     X(bytering)                                                                                    \
+    X(bytering_read_only)                                                                          \
     X(eventfd)                                                                                     \
     X(futex)                                                                                       \
     X(ckring)                                                                                      \

@@ -68,6 +68,13 @@ static int ring_open(struct bench_end *end)
     return 0;
 }
 
+/* As sealed memory is to its reader: what that alone costs. */
+static int ring_read_only_open(struct bench_end *end)
+{
+    unsigned char *theirs = end->place->memory + 4096 + 2 * (size_t)!end->side * RING_BYTES;
+    return mprotect(theirs, 2 * (size_t)RING_BYTES, PROT_READ) == 0 ? ring_open(end) : -1;
+}
+
 static void ring_close(struct bench_end *end)
 {
     free(end->state);
@@ -123,6 +130,21 @@ const struct bench_contender bench_bytering = {
     .size_max = RING_BYTES / 2,
     .setup = ring_setup,
     .open = ring_open,
+    .close = ring_close,
+    .trips = ring_trips,
+    .stream = ring_stream,
+    .put = ring_put_loop,
+    .take = ring_take_loop,
+};
+
+const struct bench_contender bench_bytering_read_only = {
+    .name = "bare-byte-ring-ro",
+    .package = "",
+    .text = "the same, each ring mapped read-only by its reader, as ringbus has it",
+    .abilities = BENCH_CAN_BUSY | BENCH_IS_LIMIT | BENCH_TRIPS | BENCH_STREAM,
+    .size_max = RING_BYTES / 2,
+    .setup = ring_setup,
+    .open = ring_read_only_open,
     .close = ring_close,
     .trips = ring_trips,
     .stream = ring_stream,
