@@ -383,7 +383,6 @@ void rbi_open_error_set(const char *text);
 
 /* ---- guard.c: wrong process, wrong thread ---------------------------------------------- */
 
-/** First thing in every public call: 0, or the error to return. One load in release builds. */
 /** The handle of a call that promises its user not to change it, for our own bookkeeping. */
 static inline struct ringbus *rbi_mutable(const struct ringbus *bus)
 {
@@ -394,6 +393,7 @@ static inline struct ringbus *rbi_mutable(const struct ringbus *bus)
     return handle.own;
 }
 
+/** First thing in every public call: 0, or the error to return. One load in release builds. */
 static inline int rbi_enter(const struct ringbus *bus);
 static inline void rbi_leave(const struct ringbus *bus);
 #ifdef RBI_DEBUG

@@ -7,8 +7,9 @@
  *   ends[active_count .. end_count)  quiet: a few by each poll, and all before sleeping
  *
  * A lane in which something is found becomes active; one that was found empty for long
- * becomes quiet, as long as there are more than a handful. Nothing is lost by being
- * quiet but the time until its turn: with 1,000 quiet links 500 polls, with 4,000 as many.
+ * becomes quiet, as long as there are more than ACTIVE_MIN. Nothing is lost by
+ * being quiet but the time until its turn: with 1,000 quiet links 500 polls, with 4,000 links
+ * 4,000.
  */
 #include "libclient/internal.h"
 

@@ -65,8 +65,8 @@ struct rbi_side {
     rbi_au64 want_pos;
     uint64_t reserved3[15];
     /*
-     * Owner as sender: a lazily updated copy of what it has written, for tools; nobody relies on
-     * it.
+     * Owner as sender: its position at the end of the last burst, for tools. Nobody relies on the
+     * value, but on when it is stored (B9 of shm/bell.h).
      */
     rbi_au64 written_hint;
     uint64_t reserved4[15];
