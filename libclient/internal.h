@@ -658,7 +658,7 @@ rbi_send_share_left(const struct ringbus *bus, struct rbi_end *end, uint32_t fre
         end->gave_ns = bus->now_ns;
         return true;
     }
-    return used <= 2U * free_count || bus->end_count <= 1 ||
+    return used <= 2U * free_count + 1U || bus->end_count <= 1 ||
            bus->now_ns - end->gave_ns < RBI_HOLDS_NS;
 }
 /** Nobody can take it: says why. A public error (noted). */
