@@ -81,7 +81,7 @@ bool rbi_lane_rx_is_shut(const struct rbi_lane_rx *rx)
     return rx->body_max < RBI_LINE;
 }
 
-FETCHES_FOR_WRITING int rbi_lane_make_room(struct rbi_lane_tx *tx, uint64_t need)
+FETCHES_FOR_WRITING int rbi_lane_make_room(struct rbi_lane_tx *tx, uint64_t need, uint64_t body)
 {
     const uint64_t capacity = tx->mask + 1;
     /* Looks early, so that lines are always fetched a run before they are zeroed. */
@@ -100,6 +100,11 @@ FETCHES_FOR_WRITING int rbi_lane_make_room(struct rbi_lane_tx *tx, uint64_t need
     /* Keeps the two close enough to be compared by difference, whatever the record sizes. */
     if ((int64_t)(tx->lent - tx->pos) < 0) {
         tx->lent = tx->pos;
+    }
+    /* What the record is written over is not zeroed first; it counts as lent from here on. */
+    if (body > tx->zeroed - tx->pos) {
+        tx->zeroed = tx->pos + body;
+        tx->lent = tx->zeroed;
     }
     const uint64_t free_bytes = tx->read_seen + capacity - tx->zeroed;
     const uint64_t goal_bytes = need + RBI_LANE_RUN_BYTES;

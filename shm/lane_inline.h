@@ -47,9 +47,11 @@ RBI_MUST_CHECK static inline int rbi_lane_read_pos(const struct rbi_lane_tx *tx,
  * Slow half of reserve: looks how far the peer has read, zeroes the next run of commit words.
  * @param tx    producer
  * @param need  bytes that must be free, and their commit words zero, from tx->pos on
+ * @param body  of them, from tx->pos on, those of a record that is about to be written: its own
+ *              lines need no zero but the first, which has one
  * @retval RBI_LANE_OK; RBI_LANE_FULL; -EPROTO
  */
-RBI_MUST_CHECK int rbi_lane_make_room(struct rbi_lane_tx *tx, uint64_t need);
+RBI_MUST_CHECK int rbi_lane_make_room(struct rbi_lane_tx *tx, uint64_t need, uint64_t body);
 
 /** Slow half of commit: lines from @p end to tx->lent hold body bytes that were not sent. */
 void rbi_lane_wipe_lent(struct rbi_lane_tx *tx, uint64_t end);
@@ -67,7 +69,7 @@ RBI_MUST_CHECK static inline int rbi_lane_reserve_up_to(
      * is published. Zeroed lines are free lines, so this is the space check as well.
      */
     if (RBI_UNLIKELY(tx->zeroed - tx->pos < bytes + RBI_LINE + room)) {
-        const int r = rbi_lane_make_room(tx, bytes + RBI_LINE + room);
+        const int r = rbi_lane_make_room(tx, bytes + RBI_LINE + room, bytes);
         if (r != RBI_LANE_OK) {
             return r;
         }
@@ -112,7 +114,7 @@ static inline void rbi_lane_run_ahead(struct rbi_lane_tx *tx, uint64_t before)
 {
     if (RBI_UNLIKELY(((before ^ tx->pos) & ~(RBI_LANE_RUN_BYTES - 1)) != 0)) {
         /* Full or a liar: the next reserve finds out, and can say so. */
-        (void)!rbi_lane_make_room(tx, RBI_LANE_RUN_BYTES);
+        (void)!rbi_lane_make_room(tx, RBI_LANE_RUN_BYTES, 0);
     }
 }
 

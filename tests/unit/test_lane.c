@@ -294,6 +294,34 @@ static void test_lane_reserve_refuses_hostile_read_positions(void **state)
     }
 }
 
+/*
+ * Lines that a large record is to be written over are not zeroed first. If it is then not
+ * written, or a shorter one is, what lies there must not pass for a record.
+ */
+static void test_lane_large_records_leave_nothing(void **state)
+{
+    (void)state;
+    const uint64_t capacity = UINT64_C(65536);
+    struct fixture f;
+    setup(&f, capacity, (uint64_t)0 - capacity);
+    for (uint64_t i = 0; i < 2000; i++) {
+        const uint64_t large = 2000 + i * 7919 % (rbi_lane_body_max(capacity) - 2000);
+        const uint64_t sent = i % 3 == 0 ? large : i % 3 == 1 ? large * (i % 5) / 5 : 40;
+        unsigned char *body = NULL;
+        assert_int_equal(rbi_lane_reserve(&f.tx, large, 0, &body), RBI_LANE_OK);
+        fill(body, large, i);
+        if (i % 3 == 2) { /* given up for a small one */
+            assert_int_equal(rbi_lane_reserve(&f.tx, sent, 0, &body), RBI_LANE_OK);
+        }
+        fill(body, sent, i);
+        rbi_lane_commit(&f.tx, sent, (uint32_t)(i % 0xfffff) + 1);
+        take(&f, sent, i);
+        assert_empty(&f);
+        rbi_lane_release(&f.rx);
+    }
+    teardown(&f);
+}
+
 /* The producer owns the bytes and writes what it likes: never a byte outside, never a hang. */
 static void test_lane_peek_refuses_hostile_records(void **state)
 {
@@ -494,6 +522,7 @@ int main(void)
         cmocka_unit_test(test_lane_unread_walk),
         cmocka_unit_test(test_lane_unread_walk_from_inside_a_record),
         cmocka_unit_test(test_lane_release_stores_only_what_is_new),
+        cmocka_unit_test(test_lane_large_records_leave_nothing),
         cmocka_unit_test(test_lane_shut_takes_what_does_not_wrap),
         cmocka_unit_test(test_lane_shut_believes_nothing_that_wraps),
         cmocka_unit_test(test_lane_opens_with_its_full_size),
