@@ -30,7 +30,7 @@ expect_failure() { # expect_failure NAME MODEL
     mutants=$((mutants + 1))
     "$cxx" -std=gnu++14 -O1 -w -I"$work" -I"$src/tests/model" "$src/tests/model/model_$2.cpp" \
         -o "$work/model"
-    if timeout 60 "$work/model" >"$work/log" 2>&1 || ! grep -q FAILED "$work/log"; then
+    if timeout 300 "$work/model" >"$work/log" 2>&1 || ! grep -q FAILED "$work/log"; then
         echo "SURVIVED: $1 (model_$2)"
         survivors=$((survivors + 1))
     else
