@@ -106,7 +106,7 @@ void rbi_control_flush(struct ringbus *bus)
     const bool want_write = control->out_first != NULL;
     if (control->sock >= 0 && want_write != control->write_armed) {
         control->write_armed = want_write;
-        (void)rbi_wait_modify(bus, control->sock, RBI_EPOLL_CONTROL, want_write);
+        (void)rbi_epoll_modify(bus, control->sock, RBI_EPOLL_CONTROL, want_write);
     }
 }
 
@@ -237,7 +237,7 @@ static void disconnect(struct ringbus *bus)
 {
     struct rbi_control *control = &bus->control;
     if (control->sock >= 0) {
-        rbi_wait_remove(bus, control->sock);
+        rbi_epoll_remove(bus, control->sock);
         (void)close(control->sock);
         control->sock = -1;
     }
@@ -280,7 +280,7 @@ static int try_connect(struct ringbus *bus)
     if (sock < 0) {
         return sock;
     }
-    const int r = rbi_wait_add(bus, sock, RBI_EPOLL_CONTROL, false);
+    const int r = rbi_epoll_add(bus, sock, RBI_EPOLL_CONTROL, false);
     if (r < 0) {
         (void)close(sock);
         return r;

@@ -189,7 +189,7 @@ static int accept_link(struct ringbus *bus,
     (void)close(side_fd);
     if (r != 0) {
         if (end->bell >= 0) {
-            rbi_wait_remove(bus, end->bell);
+            rbi_epoll_remove(bus, end->bell);
         }
         end->bell = -1; /* still the caller's */
         rbi_end_free(bus, end);

@@ -390,7 +390,7 @@ int rbi_end_activate(struct ringbus *bus, struct rbi_end *end, int bell)
         bus->end_room = room;
     }
     if (bell >= 0) {
-        const int r = rbi_wait_add_bell(bus, end, bell);
+        const int r = rbi_epoll_add_bell(bus, end, bell);
         if (r < 0) {
             return r;
         }
@@ -434,7 +434,7 @@ void rbi_end_free(struct ringbus *bus, struct rbi_end *end)
     }
     rbi_refs_deinit(&end->refs);
     if (end->bell >= 0) {
-        rbi_wait_remove(bus, end->bell);
+        rbi_epoll_remove(bus, end->bell);
         rbi_bell_close(end->bell);
     }
     rbi_segment_deinit(&end->own_side);

@@ -119,7 +119,7 @@ struct rbi_end {
     uint64_t read_at_tick;  /* the peer's read position at the last tick */
     uint64_t leave_pos;     /* where our reading stood when it began to leave */
     uint64_t emptied_epoch; /* of our sleep, when its bell was last emptied */
-    uint64_t ring_seen;     /* what had moved (wait.c) at the last ring that brought something */
+    uint64_t ring_seen;     /* what had moved (epoll.c) at the last ring that brought something */
     uint64_t unmute_ns;
     uint64_t starved_ns; /* since when what came could not be mapped; 0: it can */
     uint64_t pending_ping_id;
@@ -713,7 +713,7 @@ void rbi_calls_not_sent(struct ringbus *bus, const struct rbi_pidf *peer, uint64
 void rbi_calls_peer_gone(struct ringbus *bus, const struct rbi_pidf *peer, int error);
 void rbi_calls_end_all(struct ringbus *bus, int error);
 
-/* ---- event.c, poll.c, wait.c ----------------------------------------------------------------- */
+/* ---- event.c, poll.c, wait.c, epoll.c -------------------------------------------------------- */
 
 /** Message view of a record in our own or a peer's lane. 0; -EPROTO */
 struct rbi_view {
@@ -749,7 +749,7 @@ void rbi_tick(struct ringbus *bus, uint64_t now_ns);
 /**
  * Looks at the epoll set without waiting (@p timeout_ms 0) or waiting. @return events, < 0 -errno
  */
-int rbi_wait_events(struct ringbus *bus, int timeout_ms);
+int rbi_epoll_events(struct ringbus *bus, int timeout_ms);
 bool rbi_wait_lane_ready(struct ringbus *bus);
 /** Tells the senders of the first @p count ends what we have read. */
 void rbi_wait_release(struct ringbus *bus, unsigned count);
@@ -764,18 +764,18 @@ bool rbi_spin(struct ringbus *bus, uint64_t now_ns);
 void rbi_spin_learn(struct rbi_spin *spin, uint64_t slept_ns);
 /** Whether something is in a lane. */
 bool rbi_wait_end_ready(const struct rbi_end *end);
-void rbi_wait_deinit(struct ringbus *bus);
-int rbi_wait_init(struct ringbus *bus);
-int rbi_wait_add(struct ringbus *bus, int fd, uint64_t tag, bool writable);
+void rbi_epoll_deinit(struct ringbus *bus);
+int rbi_epoll_init(struct ringbus *bus);
+int rbi_epoll_add(struct ringbus *bus, int fd, uint64_t tag, bool writable);
 /** Listens to the bell of a link. */
-int rbi_wait_add_bell(struct ringbus *bus, struct rbi_end *end, int bell);
+int rbi_epoll_add_bell(struct ringbus *bus, struct rbi_end *end, int bell);
 /**
  * Before closing: a child of a fork may hold the same description, and would keep it in the set.
  */
-void rbi_wait_remove(struct ringbus *bus, int fd);
-int rbi_wait_modify(struct ringbus *bus, int fd, uint64_t tag, bool writable);
+void rbi_epoll_remove(struct ringbus *bus, int fd);
+int rbi_epoll_modify(struct ringbus *bus, int fd, uint64_t tag, bool writable);
 /** Listens again to a bell whose mute time is over. */
-void rbi_wait_unmute(struct ringbus *bus, struct rbi_end *end, uint64_t now_ns);
+void rbi_epoll_unmute(struct ringbus *bus, struct rbi_end *end, uint64_t now_ns);
 /** Before an external loop waits: announce sleep and look once more. */
 void rbi_wait_prepare(struct ringbus *bus);
 

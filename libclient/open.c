@@ -269,7 +269,7 @@ static void free_handle(struct ringbus *bus)
         ck_hs_destroy(&bus->peers);
     }
     free(bus->ends);
-    rbi_wait_deinit(bus);
+    rbi_epoll_deinit(bus);
     if (bus->guard_page != NULL) {
         (void)munmap(bus->guard_page, RBI_PAGE);
     }
@@ -323,7 +323,7 @@ prepare(struct ringbus *bus, const struct ringbus_options *options, struct rbi_p
         return r;
     }
     r = make_index(bus);
-    r = r != 0 ? r : rbi_wait_init(bus);
+    r = r != 0 ? r : rbi_epoll_init(bus);
     return r < 0 ? rbi_fail_errno(bus, r, "opening a handle") : 0;
 }
 

@@ -371,7 +371,7 @@ static void tick_ends(struct ringbus *bus)
             rbi_end_step(bus, end, &tick);
         }
         if (RBI_UNLIKELY(end->muted)) {
-            rbi_wait_unmute(bus, end, bus->now_ns);
+            rbi_epoll_unmute(bus, end, bus->now_ns);
         }
         if (end->pending != 0) {
             rbi_end_flush_pending(bus, end);
@@ -431,7 +431,7 @@ static void look_at_daemon(struct ringbus *bus)
     }
     const bool quiet = bus->now_ns - bus->idle_since_ns >= QUIET_EPOLL_NS;
     if (bus->now_ns - bus->last_epoll_ns >= (quiet ? QUIET_EPOLL_NS : BUSY_EPOLL_NS)) {
-        (void)rbi_wait_events(bus, 0);
+        (void)rbi_epoll_events(bus, 0);
     }
 }
 

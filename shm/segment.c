@@ -276,7 +276,11 @@ int rbi_segment_mirror(struct rbi_segment *segment)
     char *end = (char *)segment->base + segment->size;
     /* An old size of 0 leaves the old one in place. Too many mappings are found out first. */
     if (mremap(end - tail, 0, tail, MREMAP_MAYMOVE | MREMAP_FIXED, end) == MAP_FAILED) {
-        return -errno;
+        const int error = errno;
+        /* It may have unmapped the room before it failed: keep that, or others move in there. */
+        (void)mmap(end, tail, PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        return -error;
     }
     segment->mirrored = true;
     return 0;
