@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_LIBCLIENT_CLUSTER_H
+#define RINGBUS_LIBCLIENT_CLUSTER_H
+/*
+ * libclient/cluster.h - the clusters that we target, and what we know of their instances.
+ * Part of internal.h: include that.
+ */
+#include "bus/hrw.h"
+#include "bus/link.h"
+#include "bus/pidf.h"
+
+struct rbi_end;
+
+/** An instance of a cluster that we target. */
+struct rbi_member {
+    int32_t instance;
+    uint32_t incarnation;
+    uint32_t state;
+    uint32_t weight;
+    bool wanted;         /* our targets include it */
+    bool pinned;         /* targeted by its own path: kept while absent */
+    bool seen;           /* the daemon that we are connected to has named it */
+    struct rbi_end *end; /* NULL until introduced */
+    uint64_t retry_ns;   /* when to introduce again; RBI_NEVER: no need */
+    uint32_t retry_count;
+    char path[RBI_PATH_MAX + 1];
+};
+
+/** A cluster that we target, wholly or some of its instances. */
+struct rbi_cluster {
+    uint64_t id;
+    bool all;            /* targeted as a whole */
+    bool known;          /* the daemon named an instance at least once */
+    uint64_t sweep_ns;   /* when members that a new daemon has not named are dropped */
+    bool dispatch_stale; /* members changed since the tables were built */
+    struct rbi_link_terms terms;
+    struct rbi_member *members; /* sorted by instance */
+    unsigned member_count;
+    unsigned member_room;
+    struct rbi_end **ready; /* usable ends, in order of instance */
+    unsigned ready_count;
+    unsigned ready_room;
+    unsigned cursor; /* round robin */
+    uint16_t *owner; /* RBI_HRW_SLOTS entries, index into ready; NULL until a keyed pick */
+    bool owner_stale;
+    char path[RBI_PATH_MAX + 1];
+};
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_LIBCLIENT_END_H
+#define RINGBUS_LIBCLIENT_END_H
+/*
+ * libclient/end.h - a link as we see it: its lanes, its bell, its peer.
+ * Part of internal.h: include that.
+ */
+#include "bus/link.h"
+#include "bus/record.h"
+#include "shm/lane.h"
+#include "shm/layout.h"
+#include "shm/pool.h"
+#include "shm/segment.h"
+
+/**
+ * The peer's pool; outlives the link while a payload in it is kept. Mapped when the first
+ * payload comes by reference; until then it has no byte that a reference could name.
+ */
+struct rbi_peer_pool {
+    const unsigned char *base; /* never NULL */
+    uint64_t bytes;            /* 0 until it is mapped */
+    struct rbi_segment segment;
+    uint64_t announced_bytes; /* its size, checked */
+    uint32_t refs;
+};
+
+/** Where an end is in its life. */
+enum rbi_end_phase {
+    RBI_END_INTRODUCING = 1, /* INTRODUCE sent; only our own side exists */
+    RBI_END_LINKED = 2,      /* both sides mapped; the state machine rules */
+    RBI_END_LEAVING = 3,     /* peer is dead or gone: its lane is read to the end, then closed */
+    RBI_END_CLOSED = 4,      /* to be freed by the next reap */
+};
+
+/** Our end of a link. The first lines are the hot path's. */
+struct rbi_end {
+    struct rbi_lane_tx tx;
+    struct rbi_lane_rx rx;
+    struct rbi_pidf peer;
+    bool usable;        /* rbi_link_usable(), kept for the send path */
+    bool flowing;       /* usable, and a message has come: the peer's lane is mapped whole */
+    bool claimed;       /* a claim is open: nothing else may be written */
+    bool peer_sleeps;   /* the peer may sleep: look at its epoch after a burst */
+    bool unrung;        /* records committed with RINGBUS_MORE: to be looked at later */
+    bool blocked;       /* a send found it full; wait for want_bytes */
+    bool loop;          /* link to ourselves */
+    bool heard;         /* records came since the last tick */
+    bool read_out;      /* a leaving end's lane is read to its end */
+    uint8_t phase;      /* enum rbi_end_phase */
+    uint8_t pending;    /* control records that found no room: RBI_PENDING_* */
+    uint8_t idle_rings; /* rings in a row that brought nothing */
+    bool muted;         /* it rang too often for nothing: its bell is not listened to for a while */
+    int bell;           /* our end of the pair; -1 for the loop */
+    uint32_t position;  /* in bus->ends */
+    uint32_t quiet;     /* polls in a row that found nothing */
+    const rbi_au64 *peer_sleep_epoch;
+    uint64_t rung;
+    const rbi_au64 *peer_want_pos;
+    uint64_t want_rung;
+    rbi_au64 *own_want_pos;
+    uint64_t want_bytes;
+    rbi_au64 *own_written_hint;
+    const rbi_au64 *peer_written_hint;
+    struct rbi_refs refs;
+    struct rbi_returns returns;
+    struct rbi_peer_pool *peer_pool;
+
+    struct rbi_link_fsm fsm;
+    uint64_t link_id;   /* 0 before the daemon told it */
+    uint32_t serial;    /* of our INTRODUCE */
+    uint64_t link_life; /* number of this end among all of the handle: never used again */
+    enum rbi_reason leave_reason;
+    uint64_t gave_ns;       /* when it last gave back a reference, or had none; as of the tick */
+    uint64_t read_at_tick;  /* the peer's read position at the last tick */
+    uint64_t leave_pos;     /* where our reading stood when it began to leave */
+    uint64_t emptied_epoch; /* of our sleep, when its bell was last emptied */
+    uint64_t ring_seen;     /* what had moved (epoll.c) at the last ring that brought something */
+    uint64_t unmute_ns;
+    uint64_t starved_ns; /* since when what came could not be mapped; 0: it can */
+    uint64_t pending_ping_id;
+    uint64_t pending_pong_id;
+    enum rbi_reason pending_reason;
+    enum rbi_reason pending_ack;
+    bool wanted;      /* we are its requester */
+    bool broken;      /* its read position is impossible: closed by the next tick */
+    bool reported_up; /* the application has had its READY event */
+    struct rbi_segment own_side;
+    struct rbi_segment peer_side;
+    struct rbi_segment peer_page;
+    struct rbi_end *next_dirty;   /* list of ends with unrung records */
+    struct rbi_end *next_blocked; /* list of ends that a send found full */
+    char path[RBI_PATH_MAX + 1];
+};
+
+#define RBI_PENDING_READY      0x01U
+#define RBI_PENDING_ACK        0x02U
+#define RBI_PENDING_PING       0x04U
+#define RBI_PENDING_PONG       0x08U
+#define RBI_PENDING_DISCONNECT 0x10U
+
+#endif
