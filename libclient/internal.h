@@ -540,7 +540,7 @@ void rbi_calls_not_sent(struct ringbus *bus, const struct rbi_pidf *peer, uint64
 void rbi_calls_peer_gone(struct ringbus *bus, const struct rbi_pidf *peer, int error);
 void rbi_calls_end_all(struct ringbus *bus, int error);
 
-/* ---- event.c, poll.c, wait.c, epoll.c -------------------------------------------------------- */
+/* ---- event.c, poll.c, tick.c, wait.c, epoll.c ------------------------------------------------ */
 
 /** Message view of a record in our own or a peer's lane. 0; -EPROTO */
 struct rbi_view {
