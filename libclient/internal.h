@@ -208,6 +208,11 @@ RBI_COLD int rbi_fail_errno(struct ringbus *bus, int negative_errno, const char 
 /** Sentence of the last ringbus_open() that failed in this thread. */
 void rbi_open_error_set(const char *text);
 
+/* ---- close.c ---------------------------------------------------------------------------- */
+
+/** Frees a handle that has no ends, also one that ringbus_open() could not finish. */
+void rbi_handle_free(struct ringbus *bus);
+
 /* ---- guard.c: wrong process, wrong thread ---------------------------------------------- */
 
 /** The handle of a call that promises its user not to change it, for our own bookkeeping. */

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libclient/close.c - the end of a handle: draining, goodbye, giving everything back. */
+#include "libclient/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define DRAIN_BATCH 1024
+
+void rbi_handle_free(struct ringbus *bus)
+{
+    for (unsigned c = 0; c < bus->cluster_count; c++) {
+        rbi_cluster_free(bus->clusters[c]);
+    }
+    free(bus->clusters);
+    free(bus->watches.prefixes);
+    free(bus->events.items);
+    rbi_calls_deinit(&bus->calls);
+    rbi_control_close(bus);
+    rbi_pool_deinit(&bus->pool);
+    rbi_segment_deinit(&bus->page_segment);
+    rbi_segment_deinit(&bus->directory_segment);
+    if (bus->peers.map != NULL) {
+        ck_hs_destroy(&bus->peers);
+    }
+    free(bus->ends);
+    rbi_epoll_deinit(bus);
+    if (bus->guard_page != NULL) {
+        (void)munmap(bus->guard_page, RBI_PAGE);
+    }
+    free(bus->set);
+    free(bus->idc);
+    free(bus->tags);
+    if (bus->token != NULL) {
+        explicit_bzero(bus->token, strlen(bus->token));
+        free(bus->token);
+    }
+    free(bus);
+}
+
+static bool all_consumed(const struct ringbus *bus)
+{
+    for (unsigned i = 0; i < bus->end_count; i++) {
+        const struct rbi_end *end = bus->ends[i];
+        if (end->phase == RBI_END_LINKED && end->usable && rbi_lane_used(&end->tx) > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Leaves discovery, goes on serving, waits until the peers have read everything. */
+static int drain(struct ringbus *bus, uint32_t drain_ms)
+{
+    const uint64_t end_ns = rbi_now_ns() + drain_ms * RBI_NS_PER_MS;
+    rbi_control_state(bus, RBI_ENDPOINT_DRAINING);
+    for (;;) {
+        (void)ringbus_poll(bus, DRAIN_BATCH);
+        if (all_consumed(bus) && !rbi_wait_lane_ready(bus)) {
+            return 0;
+        }
+        const uint64_t now_ns = rbi_now_ns();
+        if (now_ns >= end_ns) {
+            return RINGBUS_E_TIMEOUT;
+        }
+        /* A peer that reads rings nobody: look again soon. */
+        (void)ringbus_wait(bus, 1);
+    }
+}
+
+static void say_goodbye(struct ringbus *bus)
+{
+    bus->closing = true;
+    rbi_send_flush(bus);
+    bus->now_ns = rbi_now_ns();
+    for (unsigned i = 0; i < bus->end_count; i++) {
+        struct rbi_end *end = bus->ends[i];
+        if (end->phase == RBI_END_LINKED && !end->loop) {
+            const struct rbi_link_input input = {.type = RBI_LINK_CLOSE, .reason = RBI_REASON_LEFT};
+            end->claimed = false;
+            rbi_end_step(bus, end, &input);
+        }
+    }
+    rbi_control_state(bus, RBI_ENDPOINT_CLOSED);
+}
+
+static void free_ends(struct ringbus *bus)
+{
+    while (bus->end_count > 0) {
+        rbi_end_free(bus, bus->ends[bus->end_count - 1]);
+    }
+    /* Those whose introduction is under way are in the look-up only. */
+    ck_hs_iterator_t iterator = CK_HS_ITERATOR_INITIALIZER;
+    void *entry = NULL;
+    while (ck_hs_next(&bus->peers, &iterator, &entry)) {
+        rbi_end_free(bus, RBI_CONTAINER_OF(entry, struct rbi_end, peer));
+        ck_hs_iterator_init(&iterator); /* the table has changed */
+    }
+}
+
+int ringbus_close(struct ringbus *bus, uint32_t drain_ms)
+{
+    if (bus == NULL) {
+        return 0;
+    }
+    if (rbi_load_rlx(bus->guard) != RBI_GUARD_ALIVE) {
+        /*
+         * The child of a fork: shared mappings are not there (MADV_DONTFORK), descriptors
+         * are the parent's too. Closing our copies is all that may be done.
+         */
+        rbi_close_in_child(bus);
+        return RINGBUS_E_WRONG_PROCESS;
+    }
+    int r = rbi_enter(bus);
+    if (r != 0) {
+        return r;
+    }
+    if (bus->in_callback) {
+        r = rbi_fail(bus, RINGBUS_E_BUSY, "ringbus_close() inside a callback");
+        rbi_leave(bus);
+        return r;
+    }
+    if (drain_ms > 0) {
+        r = drain(bus, drain_ms);
+    }
+    say_goodbye(bus);
+    rbi_calls_end_all(bus, RINGBUS_E_CLOSED);
+    if (r == 0 && !all_consumed(bus)) {
+        r = drain_ms > 0 ? RINGBUS_E_TIMEOUT : 0;
+    }
+    free_ends(bus);
+    rbi_leave(bus);
+    rbi_handle_free(bus);
+    return r;
+}
