@@ -6,7 +6,7 @@
  * ringbus) owns everything below it; nothing is global, nothing is locked.
  *
  *   bus ── control    connection to ringbusd (control.c, control_*.c)
- *       ── ends       our end of each link (end.c, end_control.c), by address in `peers`
+ *       ── ends       our end of each link (end*.c, undelivered.c), by address in `peers`
  *       ── clusters   what we know of each cluster that we target (cluster.c, target.c)
  *       ── calls      requests that wait for their reply (request.c)
  *       ── pool, page our own shared memory
@@ -398,6 +398,9 @@ void rbi_end_peer_gone(struct ringbus *bus, struct rbi_end *end, enum rbi_reason
 void rbi_end_starved(struct ringbus *bus, struct rbi_end *end);
 /** The peer broke the rules. */
 void rbi_end_bad_peer(struct ringbus *bus, struct rbi_end *end, const char *what);
+
+/* ---- undelivered.c: what a peer that is gone had not consumed ----------------------------- */
+
 /** Lane of a leaving end is empty: give back what was not read, report, close. In poll only. */
 void rbi_end_finish_leaving(struct ringbus *bus, struct rbi_end *end);
 
