@@ -21,8 +21,11 @@
 #define RBI_WIRE_HEADER       24U
 #define RBI_WIRE_FRAME_MAX    4096U
 #define RBI_WIRE_PROTOCOL_MIN 1U
-#define RBI_WIRE_PROTOCOL_MAX 1U
-#define RBI_WIRE_TEXT_MAX     255U
+/* Tests build sides that speak older or newer protocols. */
+#ifndef RBI_WIRE_PROTOCOL_MAX
+#define RBI_WIRE_PROTOCOL_MAX 2U
+#endif
+#define RBI_WIRE_TEXT_MAX 255U
 
 /* X(NAME, name, value, descriptors): values are never reused. */
 #define RBI_WIRE_TYPES(X)                                                                          \
@@ -50,7 +53,9 @@
     X(ROW_LINK, row_link, 22, 0)         /* daemon */                                              \
     X(ROW_STATUS, row_status, 23, 0)     /* daemon */                                              \
     X(QUERY_END, query_end, 24, 0)       /* daemon: no more rows */                                \
-    X(STOPPING, stopping, 25, 0)         /* daemon: it stops in order; links go on */
+    X(STOPPING, stopping, 25, 0)         /* daemon: it stops in order; links go on */              \
+    X(RELINK, relink, 26, 0)   /* client: a link that an earlier daemon made; answered by OK */    \
+    X(SETTLED, settled, 27, 0) /* daemon: who has not come back to it by now is gone */
 
 enum rbi_wire_type {
 #define RBI_WIRE_TYPE_ENUM(NAME, name, value, fds) RBI_WIRE_##NAME = (value),
@@ -80,7 +85,8 @@ struct rbi_text {
     F(text, software, 4, 0)                                                                        \
     F(u64, directory_bytes, 5, 1)                                                                  \
     F(u32, ping_interval_ms, 6, 0) /* for clients that name none; 0: the client's own default */   \
-    F(u32, ping_misses, 7, 0)
+    F(u32, ping_misses, 7, 0)                                                                      \
+    F(u8, settling, 8, 0) /* 1: the daemon is new, SETTLED will follow when all had time */
 #define RBI_WIRE_FIELDS_error(F)                                                                   \
     F(i32, code, 1, 1) /* enum ringbus_error */                                                    \
     F(text, text, 2, 0)                                                                            \
@@ -176,6 +182,14 @@ struct rbi_text {
 #define RBI_WIRE_FIELDS_row_status(F) F(text, name, 1, 1) F(u64, value, 2, 0) F(text, text, 3, 0)
 #define RBI_WIRE_FIELDS_query_end(F)  F(u32, rows, 1, 1)
 #define RBI_WIRE_FIELDS_stopping(F)   F(text, text, 1, 0)
+#define RBI_WIRE_FIELDS_relink(F)                                                                  \
+    F(u64, link_id, 1, 1) /* as the earlier daemon gave it */                                      \
+    F(u64, cluster, 2, 1) /* the other end */                                                      \
+    F(i32, instance, 3, 1)                                                                         \
+    F(u32, incarnation, 4, 1)                                                                      \
+    F(u8, requester, 5, 1)   /* 1: the sender had sent the INTRODUCE */                            \
+    F(u64, side_bytes, 6, 1) /* of the sender's side */
+#define RBI_WIRE_FIELDS_settled(F) F(u64, revision, 1, 1)
 
 enum rbi_change { RBI_CHANGE_ADDED = 1, RBI_CHANGE_UPDATED = 2, RBI_CHANGE_REMOVED = 3 };
 enum rbi_query { RBI_QUERY_STATUS = 1, RBI_QUERY_ENDPOINTS = 2, RBI_QUERY_LINKS = 3 };

@@ -21,3 +21,7 @@ RBI_WIRE_TABLE(ok);
 #define RBI_WIRE_OF rbi_wire_stopping
 RBI_WIRE_TABLE(stopping);
 #undef RBI_WIRE_OF
+
+#define RBI_WIRE_OF rbi_wire_settled
+RBI_WIRE_TABLE(settled);
+#undef RBI_WIRE_OF

@@ -36,3 +36,7 @@ RBI_WIRE_TABLE(linked);
 #define RBI_WIRE_OF rbi_wire_link_down
 RBI_WIRE_TABLE(link_down);
 #undef RBI_WIRE_OF
+
+#define RBI_WIRE_OF rbi_wire_relink
+RBI_WIRE_TABLE(relink);
+#undef RBI_WIRE_OF

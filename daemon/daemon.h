@@ -12,6 +12,7 @@
 #include "daemon/publish.h"
 #include "daemon/quota.h"
 #include "daemon/registry.h"
+#include "daemon/relink.h"
 #include "daemon/watch.h"
 
 #ifndef RINGBUS_VERSION_TEXT
@@ -30,6 +31,7 @@
     X(deaths)                                                                                      \
     X(introductions)                                                                               \
     X(introductions_failed)                                                                        \
+    X(links_restored)                                                                              \
     X(events_sent)                                                                                 \
     X(events_dropped)                                                                              \
     X(resyncs)                                                                                     \
@@ -66,6 +68,7 @@ struct rbi_daemon {
     struct rbi_publish publish;
     struct rbi_watches watches;
     struct rbi_links links;
+    struct rbi_relink relink;
     struct rbi_daemon_counters counters;
     struct rbi_log_limit bad_frame_limit;
     struct rbi_log_limit overflow_limit;

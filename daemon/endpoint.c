@@ -4,6 +4,7 @@
 #include "daemon/daemon.h"
 #include "daemon/link.h"
 #include "daemon/registry.h"
+#include "daemon/relink.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@ struct rbi_endpoint *rbi_endpoint_new(struct rbi_daemon *daemon, struct rbi_peer
     rbi_list_init(&endpoint->in_registry);
     rbi_list_init(&endpoint->links_out);
     rbi_list_init(&endpoint->links_in);
+    rbi_list_init(&endpoint->claims);
     return endpoint;
 }
 
@@ -33,6 +35,7 @@ struct rbi_endpoint *rbi_endpoint_free(struct rbi_endpoint *endpoint)
     const enum rbi_reason reason =
         endpoint->state == RBI_ENDPOINT_CLOSED ? RBI_REASON_LEFT : RBI_REASON_CRASHED;
     rbi_registry_hide(endpoint->daemon, endpoint, reason);
+    rbi_relink_clear(endpoint);
     rbi_link_endpoint_gone(endpoint, reason);
     rbi_registry_remove(endpoint->daemon, endpoint);
     rbi_segment_deinit(&endpoint->page);

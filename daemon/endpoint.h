@@ -47,6 +47,8 @@ struct rbi_endpoint {
     struct rbi_list links_out; /* struct rbi_link that it asked for */
     struct rbi_list links_in;
     uint32_t link_count;
+    struct rbi_list claims; /* struct rbi_claim of it: links that only it has told of so far */
+    uint32_t claim_count;
 };
 
 /** Empty endpoint, in nothing. NULL without memory. */

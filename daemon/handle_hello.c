@@ -11,7 +11,7 @@
 int rbi_hello_send(struct rbi_peer *peer, uint32_t reply_to)
 {
     const struct rbi_segment *directory = &peer->daemon->publish.segment;
-    struct rbi_wire_hello_ok ok = {.protocol = RBI_WIRE_PROTOCOL_MAX,
+    struct rbi_wire_hello_ok ok = {.protocol = peer->protocol,
                                    .daemon_incarnation = peer->daemon->incarnation,
                                    .directory_bytes = directory->size,
                                    .ping_interval_ms = peer->daemon->config.liveness.interval_ms,
@@ -69,6 +69,7 @@ void rbi_handle_hello(const struct rbi_request *request)
         rbi_peer_doom(peer, "other layout");
         return;
     }
+    peer->protocol = (uint16_t)rbi_min_u64(hello->protocol_max, RBI_WIRE_PROTOCOL_MAX);
     hello_program(peer, &hello->program);
     const int result = rbi_hello_send(peer, request->serial);
     if (result < 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/code.h"
 #include "daemon/daemon.h"
+#include "daemon/relink.h"
 #include "daemon/request.h"
 #include "daemon/side.h"
 #include "shm/bell.h"
@@ -46,13 +47,14 @@ static struct rbi_endpoint *introduce_server(const struct rbi_request *request)
 static bool introduce_quota(const struct rbi_request *request, const struct rbi_endpoint *endpoint)
 {
     const uint32_t limit = request->daemon->config.quota.links;
-    if (endpoint->link_count < limit) {
+    if (endpoint->link_count + endpoint->claim_count < limit) {
         return true;
     }
     rbi_request_refuse(request, RBI_CODE_QUOTA,
                        "%.120s of uid %" PRIu32 ": quota.links is used up: limit %" PRIu32
                        ", used %" PRIu32,
-                       endpoint->path.bytes, endpoint->peer->uid, limit, endpoint->link_count);
+                       endpoint->path.bytes, endpoint->peer->uid, limit,
+                       endpoint->link_count + endpoint->claim_count);
     return false;
 }
 
@@ -61,8 +63,9 @@ static bool introduce_check(const struct rbi_request *request, const struct rbi_
 {
     const struct rbi_endpoint *requester = request->peer->endpoint;
     const struct rbi_link *link = rbi_link_find_pair(request->daemon, requester, server);
-    if (link) {
-        rbi_peer_send_error(request->peer, request->serial, RBI_CODE_IN_USE, link->id,
+    const uint64_t link_id = link ? link->id : rbi_relink_claimed(requester, server);
+    if (link_id) {
+        rbi_peer_send_error(request->peer, request->serial, RBI_CODE_IN_USE, link_id,
                             "the two have a link already");
         return false;
     }

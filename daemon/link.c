@@ -15,7 +15,8 @@ int rbi_links_init(struct rbi_links *links)
         return -EIO;
     }
     /* Ends of a link outlive the daemon: the next one must not give the same numbers. */
-    *links = (struct rbi_links){.next_id = (uint64_t)(base & 0x7fffffffU) << 32 | 1};
+    *links =
+        (struct rbi_links){.next_id = (uint64_t)(base & 0x7fffffffU) << 32 | 1, .next_number = 1};
     rbi_list_init(&links->all);
     const int result = rbi_map_init(&links->by_id);
     return result < 0 ? result : rbi_map_init(&links->by_pair);
@@ -55,6 +56,53 @@ static void link_timed_out(void *context)
                  "the instance did not answer the introduction in time");
 }
 
+/** Enters a link under its id and its pair. @retval 0; -EEXIST; -ENOMEM */
+static int link_enter(struct rbi_links *links, struct rbi_link *link)
+{
+    int result = rbi_map_put(&links->by_id, link->id, link);
+    if (result < 0) {
+        return result == -EEXIST ? -EEXIST : -ENOMEM;
+    }
+    result = rbi_map_put(&links->by_pair, link->pair, link);
+    if (result < 0) {
+        (void)rbi_map_remove(&links->by_id, link->id);
+        return result == -EEXIST ? -EEXIST : -ENOMEM;
+    }
+    link->number = links->next_number++;
+    links->count++;
+    rbi_list_push_back(&links->all, &link->in_links);
+    rbi_list_push_back(&link->requester->links_out, &link->in_requester);
+    rbi_list_push_back(&link->server->links_in, &link->in_server);
+    link->requester->link_count++;
+    link->server->link_count++;
+    return 0;
+}
+
+static int link_make(struct rbi_daemon *daemon,
+                     struct rbi_endpoint *requester,
+                     struct rbi_endpoint *server,
+                     uint64_t id,
+                     struct rbi_link **out)
+{
+    struct rbi_link *link = calloc(1, sizeof(*link));
+    if (!link) {
+        return -ENOMEM;
+    }
+    link->daemon = daemon;
+    link->id = id;
+    link->pair = link_pair_key(requester, server);
+    link->requester = requester;
+    link->server = server;
+    link->created_ns = rbi_loop_now_ns(daemon->loop);
+    const int result = link_enter(&daemon->links, link);
+    if (result < 0) {
+        free(link);
+        return result;
+    }
+    *out = link;
+    return 0;
+}
+
 int rbi_link_new(struct rbi_daemon *daemon,
                  struct rbi_endpoint *requester,
                  struct rbi_endpoint *server,
@@ -62,36 +110,36 @@ int rbi_link_new(struct rbi_daemon *daemon,
                  struct rbi_link **out)
 {
     struct rbi_links *links = &daemon->links;
-    struct rbi_link *link = calloc(1, sizeof(*link));
-    if (!link) {
-        return -ENOMEM;
+    struct rbi_link *link = NULL;
+    /* One of an earlier daemon may bear the number. */
+    while (rbi_map_get(&links->by_id, links->next_id)) {
+        links->next_id++;
     }
-    link->daemon = daemon;
-    link->id = links->next_id;
-    link->pair = link_pair_key(requester, server);
-    link->requester = requester;
-    link->server = server;
-    link->serial = serial;
-    link->created_ns = rbi_loop_now_ns(daemon->loop);
-    if (rbi_map_put(&links->by_id, link->id, link) < 0) {
-        free(link);
-        return -ENOMEM;
-    }
-    if (rbi_map_put(&links->by_pair, link->pair, link) < 0) {
-        (void)rbi_map_remove(&links->by_id, link->id);
-        free(link);
-        return -ENOMEM;
+    const int result = link_make(daemon, requester, server, links->next_id, &link);
+    if (result < 0) {
+        return result;
     }
     links->next_id++;
-    links->count++;
-    rbi_list_push_back(&links->all, &link->in_links);
-    rbi_list_push_back(&requester->links_out, &link->in_requester);
-    rbi_list_push_back(&server->links_in, &link->in_server);
-    requester->link_count++;
-    server->link_count++;
+    link->serial = serial;
     const uint64_t timeout_ns = (uint64_t)daemon->config.daemon.request_timeout_ms * 1000000;
     rbi_loop_timer_set(daemon->loop, &link->timer, link->created_ns + timeout_ns, link_timed_out,
                        link);
+    *out = link;
+    return 0;
+}
+
+int rbi_link_restore(struct rbi_daemon *daemon,
+                     struct rbi_endpoint *requester,
+                     struct rbi_endpoint *server,
+                     uint64_t id,
+                     struct rbi_link **out)
+{
+    struct rbi_link *link = NULL;
+    const int result = link_make(daemon, requester, server, id, &link);
+    if (result < 0) {
+        return result;
+    }
+    link->linked = true;
     *out = link;
     return 0;
 }

@@ -21,7 +21,8 @@ struct rbi_endpoint;
 
 struct rbi_link {
     struct rbi_daemon *daemon;
-    uint64_t id;
+    uint64_t id;     /* of an earlier daemon when its ends have told it again (relink.h) */
+    uint64_t number; /* order of arrival; never reused */
     uint64_t pair;
     struct rbi_endpoint *requester;
     struct rbi_endpoint *server;
@@ -39,9 +40,10 @@ struct rbi_link {
 struct rbi_links {
     struct rbi_map by_id;
     struct rbi_map by_pair;
-    struct rbi_list all; /* by id */
+    struct rbi_list all; /* by number */
     uint32_t count;
     uint64_t next_id;
+    uint64_t next_number;
 };
 
 RBI_MUST_CHECK int rbi_links_init(struct rbi_links *links);
@@ -57,6 +59,15 @@ RBI_MUST_CHECK int rbi_link_new(struct rbi_daemon *daemon,
                                 struct rbi_endpoint *server,
                                 uint32_t serial,
                                 struct rbi_link **out);
+/**
+ * Link in state linked that an earlier daemon has made, under its id.
+ * @retval 0; -EEXIST there is one of this id or of this pair; -ENOMEM
+ */
+RBI_MUST_CHECK int rbi_link_restore(struct rbi_daemon *daemon,
+                                    struct rbi_endpoint *requester,
+                                    struct rbi_endpoint *server,
+                                    uint64_t id,
+                                    struct rbi_link **out);
 /** Forgets a link; nobody is told. Returns NULL. */
 struct rbi_link *rbi_link_free(struct rbi_link *link);
 /** The server has accepted. */

@@ -46,6 +46,7 @@ struct rbi_peer {
 
     /* In. */
     bool hello;   /* HELLO was answered */
+    uint16_t protocol; /* that both speak; 0 until then */
     bool hangup;  /* nothing more will come than what lies in the socket */
     bool reset;   /* the socket has reported an error; what lies in it can still be read */
     bool stalled; /* its bucket of control messages is empty */
@@ -53,6 +54,7 @@ struct rbi_peer {
     struct rbi_wire_stream stream;
     struct rbi_fdlist fds; /* of the frame that has begun */
     uint64_t control_tat_ns;
+    uint32_t relinks; /* RELINK that were free of charge */
     struct rbi_loop_timer handshake_timer;
     struct rbi_loop_timer frame_timer;
     struct rbi_loop_timer stall_timer;

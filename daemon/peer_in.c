@@ -53,9 +53,16 @@ static void peer_stall_over(void *context)
     rbi_peer_resume(peer);
 }
 
-/** Answers to what the daemon asked are free: a server must be able to take many clients. */
-static bool peer_message_charged(unsigned type)
+/**
+ * Answers to what the daemon asked are free: a server must be able to take many clients. So is
+ * telling once of every link that it may have: after a restart nothing may keep those waiting.
+ */
+static bool peer_message_charged(struct rbi_peer *peer, unsigned type)
 {
+    if (type == RBI_WIRE_RELINK && peer->relinks < peer->daemon->config.quota.links) {
+        peer->relinks++;
+        return false;
+    }
     return type != RBI_WIRE_ACCEPT && type != RBI_WIRE_REFUSE && type != RBI_WIRE_LINK_DOWN;
 }
 
@@ -64,7 +71,7 @@ static void peer_charge_control(struct rbi_peer *peer, unsigned type)
 {
     struct rbi_loop *loop = peer->daemon->loop;
     const uint32_t per_s = peer->daemon->config.quota.control_per_s;
-    if (!peer_message_charged(type)) {
+    if (!peer_message_charged(peer, type)) {
         return;
     }
     const uint64_t wait_ns =

@@ -87,7 +87,7 @@ static enum row_result query_next_link(struct rbi_peer *peer)
     RBI_LIST_EACH(node, spare, &peer->daemon->links.all)
     {
         const struct rbi_link *link = RBI_CONTAINER_OF(node, struct rbi_link, in_links);
-        if (link->id <= run->cursor ||
+        if (link->number <= run->cursor ||
             (!query_wants(run, link->requester) && !query_wants(run, link->server))) {
             continue;
         }
@@ -101,7 +101,7 @@ static enum row_result query_next_link(struct rbi_peer *peer)
         };
         const enum row_result result = query_row(peer, RBI_WIRE_ROW_LINK, &row, NULL, 0);
         if (result == ROW_SENT) {
-            run->cursor = link->id;
+            run->cursor = link->number;
         }
         return result;
     }

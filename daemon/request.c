@@ -30,6 +30,7 @@ static const struct request_entry {
     {RBI_WIRE_ACCEPT, STAGE_REGISTERED, rbi_handle_accept},
     {RBI_WIRE_REFUSE, STAGE_REGISTERED, rbi_handle_refuse},
     {RBI_WIRE_LINK_DOWN, STAGE_REGISTERED, rbi_handle_link_down},
+    {RBI_WIRE_RELINK, STAGE_REGISTERED, rbi_handle_relink},
     {RBI_WIRE_WATCH, STAGE_GREETED, rbi_handle_watch},
     {RBI_WIRE_UNWATCH, STAGE_GREETED, rbi_handle_unwatch},
     {RBI_WIRE_QUERY, STAGE_GREETED, rbi_handle_query},

@@ -50,6 +50,7 @@ void rbi_handle_introduce(const struct rbi_request *request);
 void rbi_handle_accept(const struct rbi_request *request);
 void rbi_handle_refuse(const struct rbi_request *request);
 void rbi_handle_link_down(const struct rbi_request *request);
+void rbi_handle_relink(const struct rbi_request *request);
 void rbi_handle_watch(const struct rbi_request *request);
 void rbi_handle_unwatch(const struct rbi_request *request);
 void rbi_handle_query(const struct rbi_request *request);

@@ -8,26 +8,35 @@
 #define SIDE_BYTES_MAX                                                                             \
     (RBI_LANE_CAPACITY_MAX + RBI_RETURNS_MAX * sizeof(uint64_t) + UINT64_C(4) * RBI_PAGE)
 
-bool rbi_side_admit(const struct rbi_request *request,
-                    int fd,
-                    uint64_t side_bytes,
-                    struct rbi_charge *charge)
+bool rbi_side_charge(const struct rbi_request *request,
+                     uint64_t side_bytes,
+                     struct rbi_charge *charge)
 {
     struct rbi_text why;
     if (side_bytes < RBI_PAGE || side_bytes > SIDE_BYTES_MAX) {
         rbi_request_refuse(request, RBI_CODE_ARGUMENT, "side is of no possible size");
         return false;
     }
-    int result = rbi_quota_charge(&request->daemon->quota, request->peer->uid, RBI_QUOTA_BYTES,
-                                  side_bytes, charge, &why);
+    const int result = rbi_quota_charge(&request->daemon->quota, request->peer->uid,
+                                        RBI_QUOTA_BYTES, side_bytes, charge, &why);
     if (result > 0) {
         rbi_request_refuse(request, RBI_CODE_QUOTA, "%s", why.bytes);
+    } else if (result < 0) {
+        rbi_request_refuse_errno(request, "side", result);
+    }
+    return result == 0;
+}
+
+bool rbi_side_admit(const struct rbi_request *request,
+                    int fd,
+                    uint64_t side_bytes,
+                    struct rbi_charge *charge)
+{
+    if (!rbi_side_charge(request, side_bytes, charge)) {
         return false;
     }
-    if (result == 0) {
-        /* The receiver checks again; this keeps a bad one from reaching anybody. */
-        result = rbi_segment_verify(fd, RBI_SEGMENT_SIDE, side_bytes, side_bytes);
-    }
+    /* The receiver checks again; this keeps a bad one from reaching anybody. */
+    const int result = rbi_segment_verify(fd, RBI_SEGMENT_SIDE, side_bytes, side_bytes);
     if (result < 0) {
         rbi_charge_release(charge);
         rbi_request_refuse_errno(request, "side", result);

@@ -30,6 +30,7 @@ struct rbi_control {
     bool write_armed;
     uint32_t serial;
     uint32_t register_serial;
+    uint32_t protocol; /* that both speak */
     uint64_t daemon_incarnation;
     uint64_t cookie;
     uint64_t retry_ns;

@@ -84,6 +84,7 @@ on_hello_ok(struct ringbus *bus, const struct rbi_wire_hello_ok *body, struct rb
         return;
     }
     take_terms(bus, body);
+    control->protocol = (uint32_t)rbi_min_u64(body->protocol, RBI_WIRE_PROTOCOL_MAX);
     /* First: while the daemon looks at it there is time for the mapping. */
     if (control->phase == RBI_CONTROL_HELLO) {
         send_register(bus); /* still names the daemon that gave our incarnation */
@@ -101,6 +102,27 @@ static void publish_identity(struct ringbus *bus)
     rbi_store_rlx(&bus->page->state, bus->state);
 }
 
+/* A new daemon learns of our links from both ends; then it can tell one of the other's death. */
+static void tell_links(struct ringbus *bus)
+{
+    if (bus->control.protocol < 2) {
+        return; /* it would take RELINK for an offence */
+    }
+    for (unsigned i = 0; i < bus->end_count && bus->control.phase == RBI_CONTROL_ON; i++) {
+        const struct rbi_end *end = bus->ends[i];
+        if (end->phase != RBI_END_LINKED || end->loop || end->link_id == 0) {
+            continue;
+        }
+        const struct rbi_wire_relink body = {.link_id = end->link_id,
+                                             .cluster = end->peer.cluster,
+                                             .instance = end->peer.instance,
+                                             .incarnation = end->peer.incarnation,
+                                             .requester = end->serial != 0,
+                                             .side_bytes = end->own_side.size};
+        (void)rbi_control_send(bus, RBI_WIRE_RELINK, &body, NULL, 0);
+    }
+}
+
 static void on_registered(struct ringbus *bus,
                           const struct rbi_wire_header *header,
                           const struct rbi_wire_registered *body)
@@ -110,6 +132,7 @@ static void on_registered(struct ringbus *bus,
         return;
     }
     const bool back = control->ever_on;
+    const bool same_life = body->incarnation == bus->self.incarnation;
     bus->self.cluster = body->cluster;
     bus->self.instance = body->instance;
     bus->self.incarnation = body->incarnation;
@@ -125,6 +148,9 @@ static void on_registered(struct ringbus *bus,
     publish_identity(bus);
     if (back) {
         bus->daemon_back_pending = true; /* behind a loss that was not reported yet */
+        if (same_life) {
+            tell_links(bus); /* else their other ends were told of our death */
+        }
         rbi_target_resend(bus);
     }
 }

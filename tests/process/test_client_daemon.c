@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scenarios 102, 104: the daemon dies and comes back; the links do not notice. */
 #include "support/bus.h"
+#include "support/raw.h"
 #include "support/test.h"
 
 #include <signal.h>
@@ -60,6 +61,8 @@ static void test_links_go_on_while_the_daemon_is_away(void **state)
                       b.events[RINGBUS_EVENT_DAEMON_BACK] == round,
                   NODE_MS, &a, &b);
         exchange(&number);
+        /* The new daemon knows the link: both ends have told of it. */
+        RUN_UNTIL(raw_status(cluster.socket, "links") == 1, NODE_MS, &a, &b);
         /* Introductions work again, both ways. */
         node_open(&c, &cluster, PEER_2);
         assert_int_equal(ringbus_target(a.bus, PEER_2, NULL, NULL), 0);
@@ -106,6 +109,29 @@ static void test_back_while_messages_flow(void **state)
     assert_true(sent > 100);
     node_close(&a);
     node_close(&b);
+}
+
+static void idle(const struct cluster *at, void *context);
+
+/* The death of a process that a daemon did not introduce is told by it all the same. */
+static void test_a_new_daemon_tells_of_deaths_on_old_links(void **state)
+{
+    (void)state;
+    static char path[] = PEER_1;
+    const pid_t pid = child_start(idle, &cluster, path);
+    node_open(&a, &cluster, NULL);
+    node_target(&a, PEER_1, 1, NULL);
+    cluster_kill(&cluster);
+    RUN_UNTIL(a.events[RINGBUS_EVENT_DAEMON_LOST] == 1, NODE_MS, &a);
+    assert_int_equal(cluster_start(&cluster), 0);
+    RUN_UNTIL(a.events[RINGBUS_EVENT_DAEMON_BACK] == 1, NODE_MS, &a);
+    RUN_UNTIL(raw_status(cluster.socket, "links") == 1, NODE_MS, &a);
+    assert_int_equal(raw_status(cluster.socket, "links_restored"), 1);
+    child_kill(pid);
+    RUN_UNTIL(a.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &a);
+    RUN_UNTIL(raw_status(cluster.socket, "links") == 0, NODE_MS, &a);
+    assert_int_equal(a.reason, RINGBUS_REASON_CRASHED);
+    node_close(&a);
 }
 
 static void idle(const struct cluster *at, void *context)
@@ -214,6 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_OWN_DAEMON(test_links_go_on_while_the_daemon_is_away),
         ON_OWN_DAEMON(test_back_while_messages_flow),
+        ON_OWN_DAEMON(test_a_new_daemon_tells_of_deaths_on_old_links),
         ON_OWN_DAEMON(test_deaths_and_restarts_meanwhile),
         ON_OWN_DAEMON(test_targets_and_watches_of_the_time_without_daemon),
     };
