@@ -69,6 +69,7 @@ void rbi_request_refuse_errno(const struct rbi_request *request, const char *wha
         {-ENFILE, RBI_CODE_NO_FDS, "the machine is out of descriptors"},
         {-ENOBUFS, RBI_CODE_NOT_READY, "the instance does not read its control messages"},
         {-EPIPE, RBI_CODE_PEER_GONE, "the instance died or left"},
+        {-ECONNRESET, RBI_CODE_PEER_GONE, "the instance died before it had read everything"},
     };
     for (size_t i = 0; i < RBI_ARRAY_SIZE(known); i++) {
         if (known[i].error == error) {

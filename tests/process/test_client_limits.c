@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scenarios 12, 69, 72, 79: what the kernel grants, and options out of their range. */
+/* Scenarios 69, 72, 79: what the kernel grants, and options out of their range. */
 #include "support/bus.h"
 #include "support/test.h"
 
@@ -423,54 +423,6 @@ static void test_descriptors_come_back(void **state)
     assert_int_equal(child_wait(child_start(descriptors_come_back, &cluster, NULL), 30000), 0);
 }
 
-/* Scenario 12: nothing is left of thousands of lives. */
-#define LIVES (2000U / TEST_SCALE)
-
-static void many_lives(const struct cluster *at, void *context)
-{
-    struct node b = {0};
-    struct ringbus_options options = node_options(at, NULL);
-    (void)context;
-    options.pool[0].chunk_bytes = 4096;
-    options.pool[0].count = 4;
-    options.lane_bytes = 4096;
-    node_open(&b, at, PEER_1);
-    const unsigned fds = bus_fd_count();
-    const unsigned maps = bus_map_count();
-    const struct rlimit limit = {64, 64};
-    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-    for (unsigned i = 1; i <= LIVES; i++) {
-        struct node a = {0};
-        node_open_with(&a, &options);
-        if (i % 4 == 0) {
-            node_target(&a, PEER, 1, &b);
-            CHECK(ringbus_send(a.bus, &a.peer, 0, "x", 1, 0) == 1);
-        } else if (i % 4 == 1) {
-            CHECK(ringbus_target(a.bus, PEER, NULL, NULL) == 0); /* and never waits for it */
-            CHECK(ringbus_poll(a.bus, 10) >= 0);
-        }
-        node_close(&a);
-        CHECK(ringbus_poll(b.bus, 100) >= 0);
-        CHECK(ringbus_wait(b.bus, 0) >= 0);
-    }
-    RUN_UNTIL(b.messages == LIVES / 4, NODE_MS, &b);
-    RUN_UNTIL(bus_fd_count() == fds && bus_map_count() == maps, NODE_MS, &b);
-    node_close(&b);
-}
-
-static void test_many_lives(void **state)
-{
-    (void)state;
-    /* What the tests before have left is noticed within a moment. */
-    int fds = -1;
-    while (fds != cluster_fd_count(&cluster)) {
-        fds = cluster_fd_count(&cluster);
-        test_sleep_ms(50);
-    }
-    assert_int_equal(child_wait(child_start(many_lives, &cluster, NULL), 30000), 0);
-    assert_int_equal(cluster_fd_wait(&cluster, fds), fds);
-}
-
 static int setup(void **state)
 {
     (void)state;
@@ -496,7 +448,6 @@ int main(void)
         cmocka_unit_test(test_no_mappings),
         cmocka_unit_test(test_few_descriptors),
         cmocka_unit_test(test_descriptors_come_back),
-        cmocka_unit_test(test_many_lives),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
