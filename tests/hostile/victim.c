@@ -144,7 +144,9 @@ static void on_event(struct ringbus *bus, const struct ringbus_event *event, voi
 static void talk(struct victim *victim)
 {
     static unsigned char big[BIG_BYTES];
-    for (unsigned i = 0; i < victim->talk_count; i++) {
+    const unsigned count = victim->talk_count * victim->scene->talk;
+    for (unsigned k = 0; k < count && victim->talk_count > 0; k++) {
+        const unsigned i = k % victim->talk_count;
         const size_t size = victim->turn++ % 4 == 0 ? sizeof(big) : 40;
         memcpy(big, &victim->turn, sizeof(victim->turn));
         const int r = ringbus_send(victim->bus, &victim->talk_to[i], 0, big, size, 0);
@@ -373,6 +375,25 @@ static int reap(pid_t pid, const char *who)
     return 0;
 }
 
+/** What a sanitizer has said of the daemon. @return lines of it */
+static unsigned print_reports(const struct cluster *cluster)
+{
+    char line[1024];
+    unsigned count = 0;
+    FILE *file = fopen(cluster->log, "re");
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        /* The first line of a report, and what follows: ours all begin with a level. */
+        count += strstr(line, "Sanitizer") != NULL || strstr(line, "runtime error:") != NULL;
+        if (count > 0) {
+            (void)fputs(line, stderr);
+        }
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return count;
+}
+
 int stage_down(struct stage *stage)
 {
     struct scene *scene = stage->scene;
@@ -398,6 +419,9 @@ int stage_down(struct stage *stage)
     result |= reap(stage->victim, "victim");
     if (cluster_stop(&stage->cluster) != 0) {
         (void)fprintf(stderr, "stage: the daemon did not end well\n");
+        result = -1;
+    }
+    if (print_reports(&stage->cluster) != 0) {
         result = -1;
     }
     cluster_down(&stage->cluster);

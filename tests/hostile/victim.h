@@ -33,7 +33,7 @@ struct scene {
     _Atomic unsigned stop_honest;
     _Atomic unsigned stop_victim;
     _Atomic unsigned pause_honest_us; /* between two messages */
-    _Atomic unsigned talk;            /* the victim sends to every hostile peer that is READY */
+    _Atomic unsigned talk;            /* messages to each READY hostile peer between two polls */
     _Atomic unsigned target_hostile;  /* the victim targets HOSTILE */
     _Atomic unsigned slow_us;         /* the victim's handler takes that long */
     _Atomic unsigned count_request;   /* raised: count descriptors and mappings */
