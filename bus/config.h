@@ -24,6 +24,23 @@
 enum rbi_log_level { RBI_LOG_ERROR = 0, RBI_LOG_WARNING = 1, RBI_LOG_INFO = 2, RBI_LOG_DEBUG = 3 };
 enum rbi_config_loop { RBI_LOOP_AUTO = 0, RBI_LOOP_URING = 1, RBI_LOOP_EPOLL = 2 };
 
+/** How much one user, or one of its endpoints, may make the daemon keep and do. */
+struct rbi_config_limits {
+    uint32_t connections;  /* quota.connections per uid */
+    uint32_t instances;    /* quota.instances per uid */
+    uint32_t links;        /* quota.links per endpoint */
+    uint32_t user_links;   /* quota.user_links per uid: those that its endpoints have asked for */
+    uint64_t bytes;        /* quota.bytes of shared memory per uid */
+    uint32_t watches;      /* quota.watches per endpoint */
+    uint32_t user_watches; /* quota.user_watches per uid */
+    /* quota.control: control messages a second per endpoint, burst 2x */
+    uint32_t control_per_s;
+    /* quota.user_control: the same per uid */
+    uint32_t user_control_per_s;
+    /* quota.connects: new connections a second per uid, burst 10x */
+    uint32_t connects_per_s;
+};
+
 struct rbi_config {
     struct {
         char socket[RBI_CONFIG_STRING_MAX + 1]; /* daemon.socket; "" = standard place; restart */
@@ -41,17 +58,7 @@ struct rbi_config {
         uint32_t clusters;       /* directory.clusters: 16..1048576; grows */
         uint64_t snapshot_bytes; /* directory.snapshots: 64KiB..1GiB; grows */
     } directory;
-    struct {
-        uint32_t connections; /* quota.connections per uid */
-        uint32_t instances;   /* quota.instances per uid */
-        uint32_t links;       /* quota.links per endpoint */
-        uint64_t bytes;       /* quota.bytes of shared memory per uid */
-        uint32_t watches;     /* quota.watches per endpoint */
-        /* quota.control: control messages a second per endpoint, burst 2x */
-        uint32_t control_per_s;
-        /* quota.connects: new connections a second per uid, burst 10x */
-        uint32_t connects_per_s;
-    } quota;
+    struct rbi_config_limits quota;
     struct {
         uint32_t interval_ms; /* liveness.interval, 10ms..60s */
         uint32_t misses;      /* liveness.misses, 1..100 */

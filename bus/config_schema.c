@@ -62,13 +62,21 @@ static const struct rbi_config_key keys[] = {
     {"quota.instances", NUMBER, false, AT(quota.instances), 1, 1048576, "256", NULL,
      "Registered instances per user id."},
     {"quota.links", NUMBER, false, AT(quota.links), 1, 1048576, "1024", NULL,
-     "Links per endpoint."},
+     "Links per endpoint, whoever asked for them. Of what is left, another user's endpoints get a "
+     "fair share: half at most when there is one such user, less with more."},
+    {"quota.user_links", NUMBER, false, AT(quota.user_links), 1, 4194304, "32768", NULL,
+     "Links per user id that its endpoints have asked for."},
     {"quota.bytes", SIZE, false, AT(quota.bytes), MIB, 1024 * GIB, "512MiB", NULL,
-     "Shared memory that the endpoints of one user id may offer, pools and lanes together."},
+     "Shared memory that the endpoints of one user id may offer, pools and lanes together. What "
+     "its servers offer to the clients of another user is that user's fair share at most."},
     {"quota.watches", NUMBER, false, AT(quota.watches), 1, 1048576, "4096", NULL,
      "Watched prefixes and targets per endpoint."},
+    {"quota.user_watches", NUMBER, false, AT(quota.user_watches), 1, 4194304, "32768", NULL,
+     "Watched prefixes and targets per user id."},
     {"quota.control", RATE, false, AT(quota.control_per_s), 1, 1000000, "200", NULL,
      "Control messages per endpoint; bursts of twice as many pass."},
+    {"quota.user_control", RATE, false, AT(quota.user_control_per_s), 1, 10000000, "20000", NULL,
+     "Control messages per user id, all its endpoints together; bursts of twice as many pass."},
     {"quota.connects", RATE, false, AT(quota.connects_per_s), 1, 1000000, "50", NULL,
      "New connections per user id; bursts of ten times as many pass."},
 

@@ -37,6 +37,7 @@
     X(resyncs)                                                                                     \
     X(queue_overflows)                                                                             \
     X(control_stalls)                                                                              \
+    X(quota_refusals)                                                                              \
     X(no_pidfd)                                                                                    \
     X(no_fds)                                                                                      \
     X(reloads)                                                                                     \
@@ -73,6 +74,7 @@ struct rbi_daemon {
     struct rbi_log_limit bad_frame_limit;
     struct rbi_log_limit overflow_limit;
     struct rbi_log_limit quota_limit;
+    struct rbi_log_limit refusal_limit;
     int signal_fd;
     struct rbi_loop_source signal_source;
     struct rbi_loop_timer upkeep_timer;

@@ -24,6 +24,7 @@ struct rbi_endpoint *rbi_endpoint_new(struct rbi_daemon *daemon, struct rbi_peer
     rbi_list_init(&endpoint->links_out);
     rbi_list_init(&endpoint->links_in);
     rbi_list_init(&endpoint->claims);
+    rbi_shares_init(&endpoint->foreign_links);
     return endpoint;
 }
 

@@ -26,12 +26,16 @@ void rbi_handle_accept(const struct rbi_request *request)
     struct rbi_endpoint *server = request->peer->endpoint;
     struct rbi_link *link = rbi_link_find(request->daemon, body->link_id);
     if (!link || link->server != server || link->linked) {
+        rbi_peer_charge(request->peer);
         rbi_request_refuse(request, RBI_CODE_PEER_GONE, "this introduction is over");
         return;
     }
-    if (!rbi_side_admit(request, request->fds->fds[0], body->side_bytes, &link->charges[1])) {
-        rbi_link_end(link, server, RBI_REASON_REFUSED, RBI_CODE_DENIED,
-                     "the instance could not offer its end of the link");
+    struct rbi_text why;
+    const int code = rbi_side_admit(request, link->requester->peer->uid, request->fds->fds[0],
+                                    body->side_bytes, &link->charges.sides[1], &why);
+    if (code != 0) {
+        /* The server was told why, but of no link that is over: its end of it goes with that. */
+        rbi_link_end(link, NULL, RBI_REASON_REFUSED, code, why.bytes);
         return;
     }
     link->side_bytes[1] = body->side_bytes;

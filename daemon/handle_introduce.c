@@ -43,19 +43,30 @@ static struct rbi_endpoint *introduce_server(const struct rbi_request *request)
     return server;
 }
 
-/** @return whether @p endpoint may have one more link; if not the client has been told */
-static bool introduce_quota(const struct rbi_request *request, const struct rbi_endpoint *endpoint)
+/** Whether @p endpoint has place for one more link. @retval 0; 1 @p why says why not */
+static int
+introduce_place(const struct rbi_endpoint *endpoint, uint32_t actor, struct rbi_text *why)
 {
-    const uint32_t limit = request->daemon->config.quota.links;
-    if (endpoint->link_count + endpoint->claim_count < limit) {
-        return true;
+    const uint32_t uid = endpoint->peer->uid;
+    const uint32_t limit = rbi_quota_limits(&endpoint->daemon->quota, uid)->links;
+    const uint32_t used = endpoint->link_count + endpoint->claim_count;
+    if (used >= limit) {
+        rbi_text_format(why,
+                        "%.100s of uid %" PRIu32 ": quota.links is used up: limit %" PRIu32
+                        ", used %" PRIu32 "; end some, or raise it for this uid",
+                        endpoint->path.bytes, uid, limit, used);
+        return 1;
     }
-    rbi_request_refuse(request, RBI_CODE_QUOTA,
-                       "%.120s of uid %" PRIu32 ": quota.links is used up: limit %" PRIu32
-                       ", used %" PRIu32,
-                       endpoint->path.bytes, endpoint->peer->uid, limit,
-                       endpoint->link_count + endpoint->claim_count);
-    return false;
+    if (uid != actor && rbi_shares_room(&endpoint->foreign_links, limit - used, actor) == 0) {
+        rbi_text_format(why,
+                        "uid %" PRIu32 ": its share of quota.links of %.80s is used up: limit "
+                        "%" PRIu32 ", used %" PRIu32 ", by uid %" PRIu32 " %" PRIu64
+                        "; the rest is kept for others",
+                        actor, endpoint->path.bytes, limit, used, actor,
+                        rbi_shares_used(&endpoint->foreign_links, actor));
+        return 1;
+    }
+    return 0;
 }
 
 /** @return whether a link of this pair may be made; if not the client has been told */
@@ -73,14 +84,40 @@ static bool introduce_check(const struct rbi_request *request, const struct rbi_
         rbi_request_refuse(request, RBI_CODE_CLOSED, "this endpoint has left");
         return false;
     }
-    if (!introduce_quota(request, requester) || !introduce_quota(request, server)) {
-        return false;
-    }
     if (rbi_bell_check(request->fds->fds[1]) < 0) {
         rbi_request_refuse(request, RBI_CODE_BAD_PEER, "bell: not a connected stream socket");
         return false;
     }
     return true;
+}
+
+/** Charges the requester for a link, and its fair share of the server's places. */
+static bool introduce_charge(const struct rbi_request *request,
+                             struct rbi_endpoint *server,
+                             struct rbi_link_charges *charges)
+{
+    const uint32_t uid = request->peer->uid;
+    struct rbi_text why;
+    int result = introduce_place(request->peer->endpoint, uid, &why);
+    if (result == 0) {
+        result = introduce_place(server, uid, &why);
+    }
+    if (result == 0) {
+        result = rbi_quota_charge(&request->daemon->quota, uid, RBI_QUOTA_LINKS, 1, &charges->link,
+                                  &why);
+    }
+    if (result == 0 && server->peer->uid != uid) {
+        charges->place = rbi_share_take(&server->foreign_links, uid, 1);
+        result = charges->place ? 0 : -ENOMEM;
+    }
+    if (result > 0) {
+        rbi_request_refuse_quota(request, &why);
+    } else if (result < 0) {
+        rbi_request_refuse_errno(request, "link", result);
+    }
+    return result == 0 &&
+           rbi_side_admit(request, uid, request->fds->fds[0], request->body->introduce.side_bytes,
+                          &charges->sides[0], &why) == 0;
 }
 
 /** Hands the offer of the requester to the server. @retval 0; -errno */
@@ -103,22 +140,24 @@ static int introduce_tell(const struct rbi_request *request, const struct rbi_li
 
 void rbi_handle_introduce(const struct rbi_request *request)
 {
-    struct rbi_charge charge = {.user = NULL};
+    struct rbi_link_charges charges = {.place = NULL};
     struct rbi_link *link = NULL;
     struct rbi_endpoint *server = introduce_server(request);
-    if (!server || !introduce_check(request, server) ||
-        !rbi_side_admit(request, request->fds->fds[0], request->body->introduce.side_bytes,
-                        &charge)) {
+    if (!server || !introduce_check(request, server)) {
+        return;
+    }
+    if (!introduce_charge(request, server, &charges)) {
+        rbi_link_charges_release(&charges);
         return;
     }
     int result =
         rbi_link_new(request->daemon, request->peer->endpoint, server, request->serial, &link);
     if (result < 0) {
-        rbi_charge_release(&charge);
+        rbi_link_charges_release(&charges);
         rbi_request_refuse_errno(request, "link", result);
         return;
     }
-    link->charges[0] = charge;
+    link->charges = charges;
     link->side_bytes[0] = request->body->introduce.side_bytes;
     result = introduce_tell(request, link);
     if (result < 0) {

@@ -11,6 +11,7 @@ void rbi_handle_link_down(const struct rbi_request *request)
     struct rbi_link *link = rbi_link_find(request->daemon, body->link_id);
     if (!link || (link->requester != endpoint && link->server != endpoint)) {
         /* Told of by this end alone so far, or both ends said so at once. */
+        rbi_peer_charge(request->peer);
         rbi_relink_drop(request->peer->endpoint, body->link_id);
         return;
     }

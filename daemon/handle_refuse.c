@@ -9,6 +9,7 @@ void rbi_handle_refuse(const struct rbi_request *request)
     struct rbi_endpoint *server = request->peer->endpoint;
     struct rbi_link *link = rbi_link_find(request->daemon, body->link_id);
     if (!link || link->server != server || link->linked) {
+        rbi_peer_charge(request->peer);
         return; /* over already: it was told */
     }
     const int code = body->code < 0 ? body->code : RBI_CODE_DENIED;

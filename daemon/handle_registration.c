@@ -130,7 +130,7 @@ static bool registration_charge(const struct rbi_request *request, struct rbi_en
                              body->page_bytes + body->pool_bytes, &endpoint->bytes_charge, &why);
     }
     if (result > 0) {
-        rbi_request_refuse(request, RBI_CODE_QUOTA, "%s", why.bytes);
+        rbi_request_refuse_quota(request, &why);
     } else if (result < 0) {
         rbi_request_refuse_errno(request, "quota", result);
     }

@@ -30,23 +30,40 @@ static bool interest_check(const struct rbi_request *request,
     return true;
 }
 
+/** One more for the endpoint and for its user. @retval as rbi_quota_charge() */
+static int interest_charge(struct rbi_peer *peer, struct rbi_charge *charge, struct rbi_text *why)
+{
+    struct rbi_quota *quota = &peer->daemon->quota;
+    const uint32_t limit = rbi_quota_limits(quota, peer->uid)->watches;
+    if (peer->watch_count >= limit) {
+        rbi_text_format(why,
+                        "uid %" PRIu32 ": quota.watches is used up: limit %" PRIu32
+                        " for each endpoint, used %" PRIu32 "; end some, or raise it for this uid",
+                        peer->uid, limit, peer->watch_count);
+        return 1;
+    }
+    return rbi_quota_charge(quota, peer->uid, RBI_QUOTA_WATCHES, 1, charge, why);
+}
+
 void rbi_interest_add(const struct rbi_request *request,
                       const struct rbi_text *path,
                       enum rbi_watch_kind kind)
 {
     struct rbi_peer *peer = request->peer;
-    const uint32_t limit = request->daemon->config.quota.watches;
     if (!interest_check(request, path, kind)) {
         return;
     }
-    if (peer->watch_count >= limit) {
-        rbi_request_refuse(request, RBI_CODE_QUOTA,
-                           "uid %" PRIu32 ": quota.watches is used up: limit %" PRIu32
-                           " for each endpoint, used %" PRIu32,
-                           peer->uid, limit, peer->watch_count);
+    struct rbi_charge charge = {.user = NULL};
+    struct rbi_text why;
+    int result = interest_charge(peer, &charge, &why);
+    if (result > 0) {
+        rbi_request_refuse_quota(request, &why);
         return;
     }
-    const int result = rbi_watch_add(peer, path, kind);
+    if (result == 0) {
+        result = rbi_watch_add(peer, path, kind, &charge);
+        rbi_charge_release(&charge);
+    }
     if (result < 0) {
         rbi_request_refuse_errno(request, "watch", result);
         return;

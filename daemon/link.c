@@ -144,6 +144,15 @@ int rbi_link_restore(struct rbi_daemon *daemon,
     return 0;
 }
 
+void rbi_link_charges_release(struct rbi_link_charges *charges)
+{
+    rbi_charge_release(&charges->link);
+    rbi_charge_release(&charges->sides[0]);
+    rbi_charge_release(&charges->sides[1]);
+    rbi_share_return(charges->place, 1);
+    charges->place = NULL;
+}
+
 struct rbi_link *rbi_link_free(struct rbi_link *link)
 {
     struct rbi_daemon *daemon = link->daemon;
@@ -157,8 +166,7 @@ struct rbi_link *rbi_link_free(struct rbi_link *link)
     link->requester->link_count--;
     link->server->link_count--;
     links->count--;
-    rbi_charge_release(&link->charges[0]);
-    rbi_charge_release(&link->charges[1]);
+    rbi_link_charges_release(&link->charges);
     free(link);
     return NULL;
 }

@@ -19,6 +19,13 @@
 struct rbi_daemon;
 struct rbi_endpoint;
 
+/** What a link costs whom; zero-initialise. */
+struct rbi_link_charges {
+    struct rbi_charge link;     /* one link of the requester's user */
+    struct rbi_share *place;    /* of that user at the server; NULL: both are of one user */
+    struct rbi_charge sides[2]; /* requester's, server's */
+};
+
 struct rbi_link {
     struct rbi_daemon *daemon;
     uint64_t id;     /* of an earlier daemon when its ends have told it again (relink.h) */
@@ -32,7 +39,7 @@ struct rbi_link {
     bool linked;
     uint32_t serial; /* of the INTRODUCE that waits for its answer */
     uint64_t side_bytes[2];
-    struct rbi_charge charges[2]; /* requester's, server's */
+    struct rbi_link_charges charges;
     uint64_t created_ns;
     struct rbi_loop_timer timer;
 };
@@ -68,6 +75,8 @@ RBI_MUST_CHECK int rbi_link_restore(struct rbi_daemon *daemon,
                                     struct rbi_endpoint *server,
                                     uint64_t id,
                                     struct rbi_link **out);
+/** Gives everything back; accepts a zeroed one. */
+void rbi_link_charges_release(struct rbi_link_charges *charges);
 /** Forgets a link; nobody is told. Returns NULL. */
 struct rbi_link *rbi_link_free(struct rbi_link *link);
 /** The server has accepted. */

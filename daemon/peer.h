@@ -107,6 +107,8 @@ void rbi_peer_update_want(struct rbi_peer *peer);
 void rbi_peer_read(struct rbi_peer *peer);
 /** Goes on after a pause (query, empty bucket). */
 void rbi_peer_resume(struct rbi_peer *peer);
+/** Charges a message. One that comes too early is handled, what follows it waits. */
+void rbi_peer_charge(struct rbi_peer *peer);
 /** Reads the last words of a peer that has ended, then dooms it. */
 void rbi_peer_hang_up(struct rbi_peer *peer, const char *reason);
 

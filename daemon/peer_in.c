@@ -54,33 +54,28 @@ static void peer_stall_over(void *context)
 }
 
 /**
- * Answers to what the daemon asked are free: a server must be able to take many clients. So is
- * telling once of every link that it may have: after a restart nothing may keep those waiting.
+ * Answers to what the daemon asked are free: a server must be able to take many clients. Their
+ * handlers charge those that answer nothing. Free is also telling once of every link that it may
+ * have: after a restart nothing may keep those waiting.
  */
 static bool peer_message_charged(struct rbi_peer *peer, unsigned type)
 {
-    if (type == RBI_WIRE_RELINK && peer->relinks < peer->daemon->config.quota.links) {
+    if (type == RBI_WIRE_RELINK &&
+        peer->relinks < rbi_quota_limits(&peer->daemon->quota, peer->uid)->links) {
         peer->relinks++;
         return false;
     }
     return type != RBI_WIRE_ACCEPT && type != RBI_WIRE_REFUSE && type != RBI_WIRE_LINK_DOWN;
 }
 
-/** Charges a message. One that comes too early is handled, what follows waits. */
-static void peer_charge_control(struct rbi_peer *peer, unsigned type)
+void rbi_peer_charge(struct rbi_peer *peer)
 {
     struct rbi_loop *loop = peer->daemon->loop;
-    const uint32_t per_s = peer->daemon->config.quota.control_per_s;
-    if (!peer_message_charged(peer, type)) {
-        return;
-    }
-    const uint64_t wait_ns =
-        rbi_gcra_take(&peer->control_tat_ns, rbi_loop_now_ns(loop), per_s, per_s * 2);
+    const uint64_t wait_ns = rbi_quota_control(&peer->daemon->quota, peer->charge.user,
+                                               &peer->control_tat_ns, rbi_loop_now_ns(loop));
     if (wait_ns) {
         peer->stalled = true;
         peer->daemon->counters.control_stalls++;
-        /* The message at hand is paid for by waiting for the next token as well. */
-        peer->control_tat_ns += UINT64_C(1000000000) / per_s;
         rbi_loop_timer_set(loop, &peer->stall_timer, rbi_loop_now_ns(loop) + wait_ns,
                            peer_stall_over, peer);
     }
@@ -136,7 +131,9 @@ peer_handle_frame(struct rbi_peer *peer, const struct rbi_wire_header *header, c
 {
     struct rbi_fdlist fds = RBI_FDLIST_NULL;
     peer_give_fds(peer, &fds, header->fd_count);
-    peer_charge_control(peer, header->type);
+    if (peer_message_charged(peer, header->type)) {
+        rbi_peer_charge(peer);
+    }
     rbi_request_handle(peer, header, frame, &fds);
     rbi_fdlist_deinit(&fds);
 }

@@ -42,6 +42,7 @@ static struct rbi_quota_user *quota_user(struct rbi_quota *quota, uint32_t uid)
         return NULL;
     }
     user->uid = uid;
+    rbi_shares_init(&user->foreign_bytes);
     if (rbi_map_put(&quota->users, quota_key(uid), user) < 0) {
         free(user);
         return NULL;
@@ -49,15 +50,25 @@ static struct rbi_quota_user *quota_user(struct rbi_quota *quota, uint32_t uid)
     return user;
 }
 
-static uint64_t quota_limit(const struct rbi_quota *quota, enum rbi_quota_kind kind)
+const struct rbi_config_limits *rbi_quota_limits(const struct rbi_quota *quota, uint32_t uid)
+{
+    (void)uid;
+    return &quota->config->quota;
+}
+
+static uint64_t quota_limit(const struct rbi_config_limits *limits, enum rbi_quota_kind kind)
 {
     switch (kind) {
     case RBI_QUOTA_CONNECTIONS:
-        return quota->config->quota.connections;
+        return limits->connections;
     case RBI_QUOTA_INSTANCES:
-        return quota->config->quota.instances;
+        return limits->instances;
     case RBI_QUOTA_BYTES:
-        return quota->config->quota.bytes;
+        return limits->bytes;
+    case RBI_QUOTA_LINKS:
+        return limits->user_links;
+    case RBI_QUOTA_WATCHES:
+        return limits->user_watches;
     case RBI_QUOTA_KINDS:
         break;
     }
@@ -71,19 +82,19 @@ int rbi_quota_charge(struct rbi_quota *quota,
                      struct rbi_charge *out,
                      struct rbi_text *why)
 {
-    static const char *const names[RBI_QUOTA_KINDS] = {"quota.connections", "quota.instances",
-                                                       "quota.bytes"};
-    RBI_ASSERT(kind < RBI_QUOTA_KINDS);
+    static const char *const names[RBI_QUOTA_KINDS] = {"connections", "instances", "bytes",
+                                                       "user_links", "user_watches"};
+    RBI_ASSERT(kind < RBI_QUOTA_KINDS && amount > 0);
     struct rbi_quota_user *user = quota_user(quota, uid);
     if (!user) {
         return -ENOMEM;
     }
-    const uint64_t limit = quota_limit(quota, kind);
+    const uint64_t limit = quota_limit(rbi_quota_limits(quota, uid), kind);
     const uint64_t used = user->used[kind];
     if (used > limit || amount > limit - used) {
         rbi_text_format(why,
-                        "uid %" PRIu32 ": %s is used up: limit %" PRIu64 ", used %" PRIu64
-                        ", asked for %" PRIu64,
+                        "uid %" PRIu32 ": quota.%s is used up: limit %" PRIu64 ", used %" PRIu64
+                        ", asked for %" PRIu64 "; end some, or raise it for this uid",
                         uid, names[kind], limit, used, amount);
         return 1;
     }
@@ -92,14 +103,60 @@ int rbi_quota_charge(struct rbi_quota *quota,
     return 0;
 }
 
+int rbi_quota_charge_bytes(struct rbi_quota *quota,
+                           uint32_t uid,
+                           uint32_t actor,
+                           uint64_t amount,
+                           struct rbi_charge *out,
+                           struct rbi_text *why)
+{
+    struct rbi_charge charge = {.user = NULL};
+    const int result = rbi_quota_charge(quota, uid, RBI_QUOTA_BYTES, amount, &charge, why);
+    if (result != 0 || uid == actor) {
+        *out = result == 0 ? charge : *out;
+        return result;
+    }
+    struct rbi_shares *shares = &charge.user->foreign_bytes;
+    const uint64_t limit = rbi_quota_limits(quota, uid)->bytes;
+    const uint64_t remaining = limit - (charge.user->used[RBI_QUOTA_BYTES] - amount);
+    if (amount > rbi_shares_room(shares, remaining, actor)) {
+        rbi_text_format(why,
+                        "uid %" PRIu32 ": its share of quota.bytes of uid %" PRIu32
+                        " is used up: limit %" PRIu64 ", used %" PRIu64 ", by uid %" PRIu32
+                        " %" PRIu64 ", asked for %" PRIu64 "; the rest is kept for others",
+                        actor, uid, limit, limit - remaining, actor, rbi_shares_used(shares, actor),
+                        amount);
+        rbi_charge_release(&charge);
+        return 1;
+    }
+    charge.share = rbi_share_take(shares, actor, amount);
+    if (!charge.share) {
+        rbi_charge_release(&charge);
+        return -ENOMEM;
+    }
+    *out = charge;
+    return 0;
+}
+
+void rbi_charge_cause(struct rbi_charge *charge, uint32_t actor)
+{
+    RBI_ASSERT(charge->kind == RBI_QUOTA_BYTES && !charge->share);
+    if (charge->user && charge->user->uid != actor) {
+        charge->share = rbi_share_take(&charge->user->foreign_bytes, actor, charge->amount);
+    }
+}
+
 void rbi_charge_release(struct rbi_charge *charge)
 {
     if (charge->user) {
         RBI_ASSERT(charge->user->used[charge->kind] >= charge->amount);
         charge->user->used[charge->kind] -= charge->amount;
-        charge->user = NULL;
+        rbi_share_return(charge->share, charge->amount);
+        *charge = (struct rbi_charge){.user = NULL};
     }
 }
+
+/* ---- buckets --------------------------------------------------------------------------- */
 
 uint64_t rbi_gcra_take(uint64_t *tat_ns, uint64_t now_ns, uint32_t per_s, uint32_t burst)
 {
@@ -115,19 +172,43 @@ uint64_t rbi_gcra_take(uint64_t *tat_ns, uint64_t now_ns, uint32_t per_s, uint32
 
 int rbi_quota_connect(struct rbi_quota *quota, uint32_t uid, uint64_t now_ns, struct rbi_text *why)
 {
-    const uint32_t per_s = quota->config->quota.connects_per_s;
+    const uint32_t per_s = rbi_quota_limits(quota, uid)->connects_per_s;
     struct rbi_quota_user *user = quota_user(quota, uid);
     if (!user) {
         return -ENOMEM;
     }
-    if (rbi_gcra_take(&user->connect_tat_ns, now_ns, per_s, per_s * CONNECT_BURST_FACTOR) == 0) {
+    const uint64_t wait_ns =
+        rbi_gcra_take(&user->connect_tat_ns, now_ns, per_s, per_s * CONNECT_BURST_FACTOR);
+    if (wait_ns == 0) {
         return 0;
     }
     rbi_text_format(why,
                     "uid %" PRIu32 ": quota.connects is used up: limit %" PRIu32
-                    " new connections a second, burst %" PRIu32,
-                    uid, per_s, per_s * CONNECT_BURST_FACTOR);
+                    " new connections a second, burst %" PRIu32 "; try again in %" PRIu64 " ms",
+                    uid, per_s, per_s * CONNECT_BURST_FACTOR, wait_ns / 1000000 + 1);
     return 1;
+}
+
+/** @return ns to wait after a message that has been let in whatever the bucket held */
+static uint64_t quota_take_anyway(uint64_t *tat_ns, uint64_t now_ns, uint32_t per_s)
+{
+    const uint64_t wait_ns = rbi_gcra_take(tat_ns, now_ns, per_s, per_s * 2);
+    if (wait_ns) {
+        /* It is paid for by waiting for the next token as well. */
+        *tat_ns += UINT64_C(1000000000) / per_s;
+    }
+    return wait_ns;
+}
+
+uint64_t rbi_quota_control(const struct rbi_quota *quota,
+                           struct rbi_quota_user *user,
+                           uint64_t *tat_ns,
+                           uint64_t now_ns)
+{
+    const struct rbi_config_limits *limits = rbi_quota_limits(quota, user->uid);
+    return rbi_max_u64(
+        quota_take_anyway(tat_ns, now_ns, limits->control_per_s),
+        quota_take_anyway(&user->control_tat_ns, now_ns, limits->user_control_per_s));
 }
 
 static bool quota_user_idle(const struct rbi_quota_user *user, uint64_t now_ns)
@@ -137,7 +218,7 @@ static bool quota_user_idle(const struct rbi_quota_user *user, uint64_t now_ns)
             return false;
         }
     }
-    return user->connect_tat_ns <= now_ns;
+    return user->connect_tat_ns <= now_ns && user->control_tat_ns <= now_ns;
 }
 
 void rbi_quota_sweep(struct rbi_quota *quota, uint64_t now_ns)

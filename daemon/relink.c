@@ -53,19 +53,25 @@ static struct rbi_pidf relink_pidf(const struct rbi_endpoint *endpoint)
                              .incarnation = endpoint->incarnation};
 }
 
+void rbi_claim_charges_release(struct rbi_claim_charges *charges)
+{
+    rbi_charge_release(&charges->side);
+    rbi_charge_release(&charges->link);
+}
+
 static void claim_free(struct rbi_claim *claim)
 {
     (void)rbi_map_remove(&claim->owner->daemon->relink.claims, claim->key);
     rbi_list_remove(&claim->in_owner);
     claim->owner->claim_count--;
-    rbi_charge_release(&claim->charge);
+    rbi_claim_charges_release(&claim->charges);
     free(claim);
 }
 
 static int claim_new(struct rbi_endpoint *endpoint,
                      const struct rbi_wire_relink *body,
                      uint64_t key,
-                     struct rbi_charge *charge)
+                     struct rbi_claim_charges *charges)
 {
     struct rbi_claim *claim = calloc(1, sizeof(*claim));
     if (!claim) {
@@ -82,18 +88,37 @@ static int claim_new(struct rbi_endpoint *endpoint,
     claim->other = (struct rbi_pidf){
         .cluster = body->cluster, .instance = body->instance, .incarnation = body->incarnation};
     claim->side_bytes = body->side_bytes;
-    claim->charge = *charge;
-    *charge = (struct rbi_charge){.user = NULL};
+    claim->charges = *charges;
+    *charges = (struct rbi_claim_charges){.side = {.user = NULL}};
     rbi_list_push_back(&endpoint->claims, &claim->in_owner);
     endpoint->claim_count++;
     return 0;
+}
+
+/**
+ * The link takes over what both have paid. It exists whatever the fair share is by now: what
+ * one user has at another's server is noted again, and not asked for.
+ */
+static void relink_take_charges(struct rbi_link *link,
+                                struct rbi_claim_charges *requester,
+                                struct rbi_claim_charges *server)
+{
+    const uint32_t actor = link->requester->peer->uid;
+    if (link->server->peer->uid != actor) {
+        link->charges.place = rbi_share_take(&link->server->foreign_links, actor, 1);
+        rbi_charge_cause(&server->side, actor);
+    }
+    link->charges.link = requester->link;
+    link->charges.sides[0] = requester->side;
+    link->charges.sides[1] = server->side;
+    *requester = *server = (struct rbi_claim_charges){.side = {.user = NULL}};
 }
 
 /** Both have said so: makes the link of the claim and the statement that meets it. */
 static int relink_pair(struct rbi_claim *claim,
                        struct rbi_endpoint *endpoint,
                        const struct rbi_wire_relink *body,
-                       struct rbi_charge *charge)
+                       struct rbi_claim_charges *charges)
 {
     struct rbi_endpoint *requester = body->requester ? endpoint : claim->owner;
     struct rbi_endpoint *server = body->requester ? claim->owner : endpoint;
@@ -104,10 +129,9 @@ static int relink_pair(struct rbi_claim *claim,
         return result;
     }
     link->side_bytes[mine] = body->side_bytes;
-    link->charges[mine] = *charge;
     link->side_bytes[!mine] = claim->side_bytes;
-    link->charges[!mine] = claim->charge;
-    *charge = claim->charge = (struct rbi_charge){.user = NULL};
+    relink_take_charges(link, body->requester ? charges : &claim->charges,
+                        body->requester ? &claim->charges : charges);
     claim_free(claim);
     endpoint->daemon->counters.links_restored++;
     return 1;
@@ -116,7 +140,7 @@ static int relink_pair(struct rbi_claim *claim,
 int rbi_relink_claim(struct rbi_daemon *daemon,
                      struct rbi_endpoint *endpoint,
                      const struct rbi_wire_relink *body,
-                     struct rbi_charge *charge)
+                     struct rbi_claim_charges *charges)
 {
     const struct rbi_pidf self = relink_pidf(endpoint);
     const struct rbi_pidf other = {
@@ -129,10 +153,10 @@ int rbi_relink_claim(struct rbi_daemon *daemon,
         rbi_map_get(&daemon->relink.claims,
                     relink_key(&daemon->relink, body->link_id, &other, &self, !requester));
     if (claim) {
-        return relink_pair(claim, endpoint, body, charge);
+        return relink_pair(claim, endpoint, body, charges);
     }
     return claim_new(endpoint, body,
-                     relink_key(&daemon->relink, body->link_id, &self, &other, requester), charge);
+                     relink_key(&daemon->relink, body->link_id, &self, &other, requester), charges);
 }
 
 uint64_t rbi_relink_claimed(const struct rbi_endpoint *endpoint, const struct rbi_endpoint *other)

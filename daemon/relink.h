@@ -12,8 +12,8 @@
  *                         \------> gone: LINK_DOWN or end of the one who claims
  *
  * A claim is never given up for its age: the other end may be stopped in a debugger, and
- * lives. It is bounded by quota.links, charged to quota.bytes, and gives nothing to the one
- * who claims but a charge; nobody else is told of it.
+ * lives. It is bounded by quota.links, charged to quota.bytes and quota.user_links, and
+ * gives nothing to the one who claims but a charge; nobody else is told of it.
  */
 #include "bus/pidf.h"
 #include "bus/wire.h"
@@ -24,6 +24,12 @@
 struct rbi_daemon;
 struct rbi_endpoint;
 
+/** What a claim costs the one who makes it; zero-initialise. */
+struct rbi_claim_charges {
+    struct rbi_charge side;
+    struct rbi_charge link; /* of a requester */
+};
+
 struct rbi_claim {
     struct rbi_endpoint *owner;
     struct rbi_list in_owner;
@@ -31,7 +37,7 @@ struct rbi_claim {
     uint64_t link_id;
     struct rbi_pidf other;
     uint64_t side_bytes;
-    struct rbi_charge charge;
+    struct rbi_claim_charges charges;
 };
 
 struct rbi_relink {
@@ -42,9 +48,11 @@ struct rbi_relink {
 RBI_MUST_CHECK int rbi_relink_init(struct rbi_relink *relink);
 void rbi_relink_deinit(struct rbi_relink *relink);
 
+/** Gives back what was not taken over. */
+void rbi_claim_charges_release(struct rbi_claim_charges *charges);
 /**
  * Takes in what one end says of a link.
- * @param charge  of its side; taken over on success
+ * @param charges  taken over on success
  * @retval 0        it waits for the other end
  * @retval 1        the other end had said so: they are linked
  * @retval -EEXIST  it has said so before, or the two have another link
@@ -53,7 +61,7 @@ void rbi_relink_deinit(struct rbi_relink *relink);
 RBI_MUST_CHECK int rbi_relink_claim(struct rbi_daemon *daemon,
                                     struct rbi_endpoint *endpoint,
                                     const struct rbi_wire_relink *body,
-                                    struct rbi_charge *charge);
+                                    struct rbi_claim_charges *charges);
 /** Id of the link that @p endpoint alone says it has with @p other, or 0. */
 uint64_t rbi_relink_claimed(const struct rbi_endpoint *endpoint, const struct rbi_endpoint *other);
 /** Drops one claim of an endpoint, if there is such. */

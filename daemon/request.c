@@ -54,6 +54,22 @@ void rbi_request_refuse(const struct rbi_request *request, int code, const char 
     rbi_peer_send_error(request->peer, request->serial, code, 0, "%s", text);
 }
 
+void rbi_request_refuse_quota(const struct rbi_request *request, const struct rbi_text *why)
+{
+    struct rbi_daemon *daemon = request->daemon;
+    const struct rbi_peer *peer = request->peer;
+    uint64_t suppressed = 0;
+    daemon->counters.quota_refusals++;
+    if (rbi_log_limit_pass(&daemon->refusal_limit, rbi_loop_now_ns(daemon->loop), LOG_LIMIT_NS,
+                           &suppressed)) {
+        rbi_log(RBI_LOG_WARNING, "quota_refused",
+                "path=%s uid=%" PRIu32 " pid=%" PRIu32 " why=\"%s\" suppressed=%" PRIu64,
+                peer->endpoint ? peer->endpoint->path.bytes : "none", peer->uid, peer->pid,
+                why->bytes, suppressed);
+    }
+    rbi_request_refuse(request, RBI_CODE_QUOTA, "%s", why->bytes);
+}
+
 void rbi_request_refuse_errno(const struct rbi_request *request, const char *what, int error)
 {
     static const struct {

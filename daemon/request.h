@@ -31,6 +31,8 @@ void rbi_request_ok(const struct rbi_request *request, uint64_t value);
 /** Answers ERROR; the client may go on. */
 void rbi_request_refuse(const struct rbi_request *request, int code, const char *format, ...)
     RBI_PRINTF(3, 4);
+/** Answers ERROR for a quota, counts it, logs it now and then. @param why  who and what */
+void rbi_request_refuse_quota(const struct rbi_request *request, const struct rbi_text *why);
 /** Answers ERROR for what a system call or an adopted segment said. @param what  "page" */
 void rbi_request_refuse_errno(const struct rbi_request *request, const char *what, int error);
 /** The client broke the protocol: ERROR with the reason, a line in the log, end. */

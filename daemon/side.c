@@ -8,39 +8,47 @@
 #define SIDE_BYTES_MAX                                                                             \
     (RBI_LANE_CAPACITY_MAX + RBI_RETURNS_MAX * sizeof(uint64_t) + UINT64_C(4) * RBI_PAGE)
 
-bool rbi_side_charge(const struct rbi_request *request,
-                     uint64_t side_bytes,
-                     struct rbi_charge *charge)
+int rbi_side_charge(const struct rbi_request *request,
+                    uint32_t actor,
+                    uint64_t side_bytes,
+                    struct rbi_charge *charge,
+                    struct rbi_text *why)
 {
-    struct rbi_text why;
+    rbi_text_set(why, "the other end could not be offered");
     if (side_bytes < RBI_PAGE || side_bytes > SIDE_BYTES_MAX) {
         rbi_request_refuse(request, RBI_CODE_ARGUMENT, "side is of no possible size");
-        return false;
+        return RBI_CODE_DENIED;
     }
-    const int result = rbi_quota_charge(&request->daemon->quota, request->peer->uid,
-                                        RBI_QUOTA_BYTES, side_bytes, charge, &why);
+    const int result = rbi_quota_charge_bytes(&request->daemon->quota, request->peer->uid, actor,
+                                              side_bytes, charge, why);
     if (result > 0) {
-        rbi_request_refuse(request, RBI_CODE_QUOTA, "%s", why.bytes);
-    } else if (result < 0) {
-        rbi_request_refuse_errno(request, "side", result);
+        rbi_request_refuse_quota(request, why);
+        return RBI_CODE_QUOTA;
     }
-    return result == 0;
+    if (result < 0) {
+        rbi_request_refuse_errno(request, "side", result);
+        return RBI_CODE_NO_MEMORY;
+    }
+    return 0;
 }
 
-bool rbi_side_admit(const struct rbi_request *request,
-                    int fd,
-                    uint64_t side_bytes,
-                    struct rbi_charge *charge)
+int rbi_side_admit(const struct rbi_request *request,
+                   uint32_t actor,
+                   int fd,
+                   uint64_t side_bytes,
+                   struct rbi_charge *charge,
+                   struct rbi_text *why)
 {
-    if (!rbi_side_charge(request, side_bytes, charge)) {
-        return false;
+    const int code = rbi_side_charge(request, actor, side_bytes, charge, why);
+    if (code != 0) {
+        return code;
     }
     /* The receiver checks again; this keeps a bad one from reaching anybody. */
     const int result = rbi_segment_verify(fd, RBI_SEGMENT_SIDE, side_bytes, side_bytes);
     if (result < 0) {
         rbi_charge_release(charge);
         rbi_request_refuse_errno(request, "side", result);
-        return false;
+        return RBI_CODE_DENIED;
     }
-    return true;
+    return 0;
 }

@@ -6,20 +6,26 @@
 #include "daemon/request.h"
 
 /**
- * Checks the size of a side and charges its owner.
- * @return whether that was done; if not the client has been told and nothing is charged
+ * Checks the size of a side and charges its owner, who offers it.
+ * @param actor  uid of the endpoint that asked for the link
+ * @param why    set when it is refused: one sentence, for the other end
+ * @return 0: it may pass; else the code of the refusal: the client has been told, and nothing
+ *         is charged
  */
-RBI_MUST_CHECK bool rbi_side_charge(const struct rbi_request *request,
-                                    uint64_t side_bytes,
-                                    struct rbi_charge *charge);
-/**
- * Checks size, seals and kind of a side and charges its owner.
- * @param fd  borrowed
- * @return whether it may pass; if not the client has been told and nothing is charged
- */
-RBI_MUST_CHECK bool rbi_side_admit(const struct rbi_request *request,
-                                   int fd,
+RBI_MUST_CHECK int rbi_side_charge(const struct rbi_request *request,
+                                   uint32_t actor,
                                    uint64_t side_bytes,
-                                   struct rbi_charge *charge);
+                                   struct rbi_charge *charge,
+                                   struct rbi_text *why);
+/**
+ * The same, and checks seals and kind.
+ * @param fd  borrowed
+ */
+RBI_MUST_CHECK int rbi_side_admit(const struct rbi_request *request,
+                                  uint32_t actor,
+                                  int fd,
+                                  uint64_t side_bytes,
+                                  struct rbi_charge *charge,
+                                  struct rbi_text *why);
 
 #endif

@@ -21,6 +21,7 @@ struct watch {
     struct rbi_peer *peer;
     struct watch_prefix *prefix;
     enum rbi_watch_kind kind;
+    struct rbi_charge charge;
 };
 
 int rbi_watches_init(struct rbi_watches *watches)
@@ -88,7 +89,10 @@ watch_find(const struct rbi_peer *peer, const struct rbi_text *path, enum rbi_wa
     return NULL;
 }
 
-int rbi_watch_add(struct rbi_peer *peer, const struct rbi_text *path, enum rbi_watch_kind kind)
+int rbi_watch_add(struct rbi_peer *peer,
+                  const struct rbi_text *path,
+                  enum rbi_watch_kind kind,
+                  struct rbi_charge *charge)
 {
     struct rbi_watches *watches = &peer->daemon->watches;
     if (watch_find(peer, path, kind)) {
@@ -109,6 +113,8 @@ int rbi_watch_add(struct rbi_peer *peer, const struct rbi_text *path, enum rbi_w
     watch->peer = peer;
     watch->prefix = prefix;
     watch->kind = kind;
+    watch->charge = *charge;
+    *charge = (struct rbi_charge){.user = NULL};
     rbi_list_push_back(&prefix->watches, &watch->in_prefix);
     rbi_list_push_back(&peer->watches, &watch->in_peer);
     peer->watch_count++;
@@ -124,6 +130,7 @@ static void watch_free(struct watch *watch)
     watch->peer->watch_count--;
     watches->count--;
     watch_prefix_drop_if_empty(watches, watch->prefix);
+    rbi_charge_release(&watch->charge);
     free(watch);
 }
 

@@ -10,6 +10,7 @@
 #include "bus/wire.h"
 #include "daemon/list.h"
 #include "daemon/map.h"
+#include "daemon/quota.h"
 
 struct rbi_daemon;
 struct rbi_endpoint;
@@ -25,9 +26,15 @@ struct rbi_watches {
 RBI_MUST_CHECK int rbi_watches_init(struct rbi_watches *watches);
 void rbi_watches_deinit(struct rbi_watches *watches);
 
-/** @param path canonical. @retval 0; 1 it was there already; -errno */
-RBI_MUST_CHECK int
-rbi_watch_add(struct rbi_peer *peer, const struct rbi_text *path, enum rbi_watch_kind kind);
+/**
+ * @param path    canonical
+ * @param charge  taken when the watch is added, and returned when it ends
+ * @retval 0; 1 it was there already; -errno
+ */
+RBI_MUST_CHECK int rbi_watch_add(struct rbi_peer *peer,
+                                 const struct rbi_text *path,
+                                 enum rbi_watch_kind kind,
+                                 struct rbi_charge *charge);
 /** @retval 0; 1 there was none */
 RBI_MUST_CHECK int
 rbi_watch_remove(struct rbi_peer *peer, const struct rbi_text *path, enum rbi_watch_kind kind);

@@ -96,6 +96,9 @@ static void test_parse_every_key(void **state)
                     "  watches: 5\n"
                     "  control: 6\n"
                     "  connects: 7\n"
+                    "  user_links: 8\n"
+                    "  user_watches: 9\n"
+                    "  user_control: 10\n"
                     "liveness:\n"
                     "  interval: 10ms\n"
                     "  misses: 100\n");
@@ -116,6 +119,9 @@ static void test_parse_every_key(void **state)
     assert_int_equal(config.quota.watches, 5);
     assert_int_equal(config.quota.control_per_s, 6);
     assert_int_equal(config.quota.connects_per_s, 7);
+    assert_int_equal(config.quota.user_links, 8);
+    assert_int_equal(config.quota.user_watches, 9);
+    assert_int_equal(config.quota.user_control_per_s, 10);
     assert_int_equal(config.liveness.interval_ms, 10);
     assert_int_equal(config.liveness.misses, 100);
 }
@@ -354,7 +360,7 @@ static void test_parse_ends_of_every_range(void **state)
         assert_int_equal(parse(text), 1);
         assert_non_null(strstr(errors.items[0].text, "out of range"));
     }
-    assert_int_equal(tried, 15);
+    assert_int_equal(tried, 18);
 }
 
 static void test_restart_is_asked_for_where_it_is_needed(void **state)
