@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "crash/round.h"
+
+#include "crash/partner.h"
+#include "crash/trace.h"
+#include "crash/victim.h"
+#include "support/machine.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+
+/* Nothing here waits for a timer: PINGs would take three seconds to miss a dead peer. */
+#define DOWN_MS 2000U
+/* A paused victim is to be given up by them. */
+#define PAUSE_PING_MS 20U
+#define VOID_MAX      1000U
+
+static uint32_t rounds;
+static unsigned voids;
+
+unsigned round_void_count(void)
+{
+    return voids;
+}
+
+/* ---- waiting -------------------------------- */
+
+static void on_child(int number)
+{
+    (void)number;
+    partners_wake();
+}
+
+/* Partners sleep between two looks at the victim: a stop of its wakes them. */
+static void wake_by_children(bool on)
+{
+    const struct sigaction action = {.sa_handler = on ? on_child : SIG_DFL, .sa_flags = SA_RESTART};
+    CHECK(sigaction(SIGCHLD, &action, NULL) == 0);
+}
+
+/** Runs the partners until the victim stops. */
+static enum trace_stop wait_running(struct trace *trace)
+{
+    enum trace_stop stop = TRACE_GOES_ON;
+    wake_by_children(true);
+    while ((stop = trace_wait(trace, false)) == TRACE_GOES_ON) {
+        partners_run();
+    }
+    wake_by_children(false);
+    return stop;
+}
+
+/* ---- to the point -------------------------------- */
+
+/** One step. TRACE_GOES_ON: it sleeps in the kernel, where nothing but a message wakes it. */
+static enum trace_stop
+step(struct trace *trace, const struct operation *operation, enum trace_how how)
+{
+    CHECK(trace_resume(trace, how) == 0);
+    if (operation->by_calls) {
+        return wait_running(trace);
+    }
+    if (!operation->blocks) {
+        return trace_wait(trace, true);
+    }
+    for (;;) {
+        for (unsigned looks = 0; looks < 100; looks++) {
+            const enum trace_stop stop = trace_wait(trace, false);
+            if (stop != TRACE_GOES_ON) {
+                return stop;
+            }
+            (void)sched_yield();
+        }
+        if (trace_sleeps(trace)) {
+            return TRACE_GOES_ON;
+        }
+    }
+}
+
+/** Steps until the point or the end of the operation. @return the last stop */
+static enum trace_stop step_to(struct trace *trace,
+                               const struct operation *operation,
+                               struct round_point at,
+                               struct round_result *out)
+{
+    enum trace_stop stop = TRACE_BEGIN;
+    while (out->calls < at.calls && stop != TRACE_END && stop != TRACE_EXITED) {
+        stop = step(trace, operation, TRACE_CALL);
+        out->calls += stop == TRACE_STEPPED;
+    }
+    while (out->instructions < at.instructions && stop != TRACE_END && stop != TRACE_EXITED) {
+        if (stop == TRACE_GOES_ON) {
+            /* Asleep, and that was one point; it wakes for the next ones. */
+            partners_give(operation, GIVEN_SMALL);
+            stop = trace_wait(trace, true);
+        } else {
+            stop = step(trace, operation, TRACE_INSTRUCTION);
+        }
+        out->slept |= stop == TRACE_GOES_ON;
+        out->instructions += stop == TRACE_STEPPED || stop == TRACE_GOES_ON;
+    }
+    return stop;
+}
+
+/* ---- the verdict -------------------------------- */
+
+/** What the victim had done when it was killed, by its own words. */
+struct account {
+    uint64_t begun;
+    uint64_t sent;
+    uint64_t ready;
+};
+
+static void take_account(struct account *account)
+{
+    account->begun = word_get(WORD_BEGUN);
+    account->sent = word_get(WORD_SENT);
+    account->ready = word_get(WORD_READY);
+}
+
+/* Each message to the victim: its handler ran, or it came back, and never both for certain. */
+static void judge_messages_to(const struct partner *partner)
+{
+    for (uint32_t number = 0; number < partner->sent; number++) {
+        const uint64_t mask = UINT64_C(1) << number;
+        const bool seen = message_seen(number);
+        if ((partner->requests & mask) != 0) {
+            const int ends = ((partner->replied & mask) != 0) + ((partner->unknown & mask) != 0) +
+                             ((partner->not_sent & mask) != 0);
+            CHECK(ends == 1);
+            CHECK(!seen || (partner->not_sent & mask) == 0);
+            CHECK(seen || (partner->replied & mask) == 0);
+        } else {
+            CHECK(seen || (partner->returned & mask) != 0);
+            CHECK(!seen || (partner->returned & ~partner->maybe & mask) == 0);
+        }
+    }
+}
+
+static void judge_link(const struct partner *partner,
+                       const struct operation *operation,
+                       enum ringbus_reason reason)
+{
+    CHECK(partner->lives == 1 && partner->downs == 1);
+    CHECK(partner->reason == reason ||
+          (operation->leaves && partner->reason == RINGBUS_REASON_LEFT));
+}
+
+/* Exactly the committed prefix: what had returned is there, what had not begun is not. */
+static void
+judge(const struct operation *operation, const struct account *account, enum ringbus_reason reason)
+{
+    for (unsigned i = 0; i < operation->partners; i++) {
+        const struct partner *partner = &partners[operation->first_partner + i];
+        if (!operation->unlinked) {
+            judge_link(partner, operation, reason);
+        } else {
+            CHECK(partner->lives == partner->downs && partner->lives <= 1);
+            CHECK(partner->lives >= account->ready);
+        }
+        CHECK(partner->got >= account->sent && partner->got <= account->begun);
+        CHECK(node_pool_used(&partner->node) == 0);
+        judge_messages_to(partner);
+    }
+}
+
+/* ---- SIGKILL -------------------------------- */
+
+/* The daemon has forgotten the victim as well, whatever it had told it. */
+static void settle_daemon(const struct cluster *cluster, const struct leak *baseline)
+{
+    struct leak now;
+    const uint64_t deadline_ms = test_now_ms() + DOWN_MS;
+    for (;;) {
+        leak_take(cluster, &now);
+        if (leak_equal(baseline, &now, false)) {
+            return;
+        }
+        if (test_now_ms() > deadline_ms) {
+            (void)leak_equal(baseline, &now, true);
+            CHECK(!"the daemon or a partner keeps something of a dead client");
+        }
+        partners_run();
+    }
+}
+
+static void kill_there(const struct cluster *cluster,
+                       struct trace *trace,
+                       const struct operation *operation,
+                       const struct leak *baseline,
+                       struct round_result *out)
+{
+    struct account account;
+    const uint64_t killed_ns = machine_now_ns();
+    trace_kill(trace);
+    take_account(&account);
+    const uint64_t deadline_ms = test_now_ms() + DOWN_MS;
+    while (partners_linked()) {
+        CHECK(test_now_ms() < deadline_ms);
+        partners_run();
+    }
+    out->down_ns = machine_now_ns() - killed_ns;
+    partners_settle();
+    if (baseline && operation->unlinked) {
+        settle_daemon(cluster, baseline);
+    }
+    judge(operation, &account, RINGBUS_REASON_CRASHED);
+    CHECK(!baseline || leak_own_equal(baseline));
+}
+
+/* ---- the round -------------------------------- */
+
+/** @return whether the operation has begun; false: given up before, by a machine that stood */
+static bool begin(struct trace *trace,
+                  const struct operation *operation,
+                  const struct victim_order *order,
+                  struct round_result *out)
+{
+    memset(out, 0, sizeof *out);
+    bus_shared_reset();
+    partners_round(operation, order->round);
+    const pid_t pid = victim_start(order);
+    if (trace_attach(trace, pid) != 0) {
+        out->refused = errno == EPERM;
+        CHECK(out->refused);
+        (void)kill(pid, SIGKILL);
+        return false;
+    }
+    victim_go();
+    CHECK(wait_running(trace) == TRACE_BEGIN);
+    partners_settle();
+    return true;
+}
+
+void round_run(const struct cluster *cluster,
+               const struct operation *operation,
+               unsigned operation_idx,
+               enum round_mode mode,
+               struct round_point at,
+               const struct leak *baseline,
+               struct round_result *out)
+{
+    struct trace trace;
+    const struct victim_order order = {
+        .operation = operation_idx,
+        .round = ++rounds,
+        .ping_interval_ms = mode == ROUND_PAUSE ? PAUSE_PING_MS : 0,
+        .comes_back = mode == ROUND_PAUSE,
+    };
+    if (!begin(&trace, operation, &order, out)) {
+        return;
+    }
+    partners_give(operation, operation->given);
+    const enum trace_stop stop = step_to(&trace, operation, at, out);
+    CHECK(stop != TRACE_EXITED);
+    out->reached = stop != TRACE_END;
+    kill_there(cluster, &trace, operation, baseline, out);
+    out->arrived = partners[operation->first_partner].got;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_TESTS_CRASH_ROUND_H
+#define RINGBUS_TESTS_CRASH_ROUND_H
+/*
+ * One victim, from its start to its end, and the verdict on what it left behind.
+ */
+#include "crash/leak.h"
+#include "crash/operation.h"
+
+enum round_mode {
+    ROUND_KILL = 0,  /* SIGKILL there */
+    ROUND_PAUSE = 1, /* SIGSTOP there until it was given up, then SIGCONT */
+};
+
+/** Where a victim is ended: so many system call boundaries, then so many instructions. */
+struct round_point {
+    unsigned calls;
+    unsigned instructions;
+};
+
+struct round_result {
+    bool reached;   /* the point lies in the operation; false: it was over before */
+    unsigned calls; /* steps that were made */
+    unsigned instructions;
+    bool slept;       /* it stood in a system call that waits */
+    bool refused;     /* ptrace is not permitted */
+    uint32_t arrived; /* messages of the victim that the first partner has got */
+    uint64_t down_ns; /* from the kill until the last partner knew */
+};
+
+/** Starts rounds on a bus. @param baseline  what is held between two rounds, or NULL: unknown */
+void round_run(const struct cluster *cluster,
+               const struct operation *operation,
+               unsigned operation_idx,
+               enum round_mode mode,
+               struct round_point at,
+               const struct leak *baseline,
+               struct round_result *out);
+/** Rounds that had to be done again: the machine stood still before the operation began. */
+unsigned round_void_count(void);
+
+#endif

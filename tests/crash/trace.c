@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "crash/trace.h"
+
+#include "support/machine.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MARK_BEGIN SIGUSR1
+#define MARK_END   SIGUSR2
+
+/* TRACESYSGOOD: tells a stop at a system call from a step. */
+#define CALL_STOP (SIGTRAP | 0x80)
+
+void trace_markers_init(void)
+{
+    (void)signal(MARK_BEGIN, SIG_IGN);
+    (void)signal(MARK_END, SIG_IGN);
+}
+
+void trace_mark_begin(void)
+{
+    (void)kill(getpid(), MARK_BEGIN);
+}
+
+void trace_mark_end(void)
+{
+    (void)kill(getpid(), MARK_END);
+}
+
+int trace_attach(struct trace *trace, pid_t pid)
+{
+    trace->pid = pid;
+    trace->status = 0;
+    const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL;
+    return ptrace(PTRACE_SEIZE, pid, NULL, (void *)(uintptr_t)options) == 0 ? 0 : -1;
+}
+
+int trace_resume(struct trace *trace, enum trace_how how)
+{
+    /* Indexed by enum trace_how. ptrace() of glibc wants its own enumeration. */
+    static const enum __ptrace_request requests[] = {PTRACE_CONT, PTRACE_SINGLESTEP,
+                                                     PTRACE_SYSCALL};
+    const long r = ptrace(requests[how], trace->pid, NULL, NULL);
+    return r == 0 ? 0 : -1;
+}
+
+enum trace_stop trace_wait(struct trace *trace, bool hang)
+{
+    pid_t pid = 0;
+    do {
+        pid = waitpid(trace->pid, &trace->status, __WALL | (hang ? 0 : WNOHANG));
+    } while (pid < 0 && errno == EINTR);
+    if (pid == 0) {
+        return TRACE_GOES_ON;
+    }
+    if (pid < 0 || !WIFSTOPPED(trace->status)) {
+        return TRACE_EXITED;
+    }
+    switch (WSTOPSIG(trace->status)) {
+    case MARK_BEGIN:
+        return TRACE_BEGIN;
+    case MARK_END:
+        return TRACE_END;
+    case SIGTRAP:
+    case CALL_STOP:
+        return TRACE_STEPPED;
+    default:
+        /* A signal that nobody here sends: let it do what it does. */
+        (void)ptrace(PTRACE_CONT, trace->pid, NULL, (void *)(uintptr_t)WSTOPSIG(trace->status));
+        return TRACE_GOES_ON;
+    }
+}
+
+void trace_kill(struct trace *trace)
+{
+    (void)kill(trace->pid, SIGKILL);
+    while (trace_wait(trace, true) != TRACE_EXITED) {
+    }
+}
+
+int trace_leave_stopped(struct trace *trace)
+{
+    /* Pending before it is let go: it takes the signal before the next instruction. */
+    if (kill(trace->pid, SIGSTOP) != 0) {
+        return -1;
+    }
+    return ptrace(PTRACE_DETACH, trace->pid, NULL, NULL) == 0 ? 0 : -1;
+}
+
+bool trace_sleeps(const struct trace *trace)
+{
+    return machine_state(trace->pid) == 'S';
+}
