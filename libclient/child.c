@@ -41,6 +41,11 @@ void rbi_close_in_child(struct ringbus *bus)
         forget_end(RBI_CONTAINER_OF(entry, struct rbi_end, peer));
     }
     ck_hs_destroy(&bus->peers);
+    while (bus->residues != NULL) {
+        struct rbi_end *end = bus->residues;
+        bus->residues = end->next_residue;
+        forget_end(end);
+    }
     for (unsigned c = 0; c < bus->cluster_count; c++) {
         rbi_cluster_free(bus->clusters[c]);
     }

@@ -97,6 +97,7 @@ static void free_ends(struct ringbus *bus)
         rbi_end_free(bus, RBI_CONTAINER_OF(entry, struct rbi_end, peer));
         ck_hs_iterator_init(&iterator); /* the table has changed */
     }
+    rbi_residue_free_all(bus);
 }
 
 int ringbus_close(struct ringbus *bus, uint32_t drain_ms)

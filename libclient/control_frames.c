@@ -189,6 +189,10 @@ static int accept_link(struct ringbus *bus,
 {
     const struct rbi_pidf peer = {
         .cluster = body->cluster, .instance = body->instance, .incarnation = body->incarnation};
+    if (rbi_residue_limit(bus, &peer)) {
+        return rbi_fail(bus, RINGBUS_E_QUOTA, "%s holds payloads of %u ended links",
+                        body->path.bytes, RBI_RESIDUES_MAX);
+    }
     struct rbi_end *end = rbi_end_new(bus, &peer, body->path.bytes);
     if (end == NULL) {
         return bus->error.code;

@@ -428,6 +428,9 @@ void rbi_end_free(struct ringbus *bus, struct rbi_end *end)
     unlist(bus, end);
     rbi_end_unindex(bus, end);
     rbi_turn_remove(bus, end);
+    if (rbi_residue_keep(bus, end)) {
+        return;
+    }
     if (end->refs.chunk_of != NULL) {
         bus->returned += rbi_refs_used(&end->refs);
         rbi_refs_drop_all(&end->refs, &bus->pool);

@@ -50,6 +50,8 @@ struct rbi_end {
     uint8_t pending;    /* control records that found no room: RBI_PENDING_* */
     uint8_t idle_rings; /* rings in a row that brought nothing */
     bool muted;         /* it rang too often for nothing: its bell is not listened to for a while */
+    bool hung_up;       /* the peer has ended its side of the bell: it reads our memory no more */
+    bool residue;       /* the link has ended, some of its payloads have not (residue.c) */
     int bell;           /* our end of the pair; -1 for the loop */
     uint32_t position;  /* in bus->ends */
     uint32_t quiet;     /* polls in a row that found nothing */
@@ -87,6 +89,8 @@ struct rbi_end {
     struct rbi_segment own_side;
     struct rbi_segment peer_side;
     struct rbi_segment peer_page;
+    uint32_t kept;                /* payloads of the peer's pool that the application keeps */
+    struct rbi_end *next_residue; /* list of ended links with payloads out */
     struct rbi_end *next_dirty;   /* list of ends with unrung records */
     struct rbi_end *next_blocked; /* list of ends that a send found full */
     char path[RBI_PATH_MAX + 1];

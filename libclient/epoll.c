@@ -169,8 +169,11 @@ static void handle_event(struct ringbus *bus, uint64_t tag, uint32_t events)
     default: {
         /* NOLINTNEXTLINE(performance-no-int-to-ptr): epoll hands back what it was given */
         struct rbi_end *end = (struct rbi_end *)(uintptr_t)tag;
-        if (end->phase == RBI_END_CLOSED) {
-            rbi_epoll_remove(bus, end->bell); /* kept for an open claim alone */
+        end->hung_up |= (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+        if (end->residue) {
+            rbi_residue_hung_up(bus, end);
+        } else if (end->phase == RBI_END_CLOSED) {
+            break; /* kept for an open claim alone */
         } else if (empty_bell(bus, end, events) == -EPIPE) {
             /* Its end of the pair is closed: out of the set, or it would wake us for ever. */
             rbi_epoll_remove(bus, end->bell);

@@ -132,9 +132,10 @@ struct ringbus {
     uint64_t core;           /* as told in the page */
     uint64_t next_deadline_ns;
     uint64_t counters[RBI_COUNTER_COUNT];
-    struct rbi_end *dirty;   /* ends with unrung records */
-    struct rbi_end *blocked; /* ends that a send found full */
-    struct rbi_page *page;   /* own, writable */
+    struct rbi_end *dirty;    /* ends with unrung records */
+    struct rbi_end *blocked;  /* ends that a send found full */
+    struct rbi_end *residues; /* ended links with payloads out */
+    struct rbi_page *page;    /* own, writable */
     struct rbi_pool pool;
     struct rbi_calls calls;
     struct rbi_events events;
@@ -358,6 +359,23 @@ struct rbi_end *rbi_end_find_serial(struct ringbus *bus, uint32_t serial);
 int rbi_end_index(struct ringbus *bus, struct rbi_end *end);
 /** Takes an end out of the look-up; it stays polled until the reaper has it. */
 void rbi_end_unindex(struct ringbus *bus, struct rbi_end *end);
+
+/* ---- residue.c: payloads that outlive their link ------------------------------------------ */
+
+/** Most ended links with one peer whose payloads are out, before a new one is refused. */
+#define RBI_RESIDUES_MAX 4U
+/**
+ * The end is about to be freed: while somebody may still read payloads of it, keeps what
+ * they need, and their chunks. @return whether it was kept; it is freed by itself later
+ */
+bool rbi_residue_keep(struct ringbus *bus, struct rbi_end *end);
+/** The peer of a residue has ended its side of the bell. */
+void rbi_residue_hung_up(struct ringbus *bus, struct rbi_end *end);
+/** A payload that was kept from that life of a link is released. */
+void rbi_residue_released(struct ringbus *bus, uint64_t link_life);
+/** Whether that peer holds payloads of too many earlier links to be given another. */
+bool rbi_residue_limit(const struct ringbus *bus, const struct rbi_pidf *peer);
+void rbi_residue_free_all(struct ringbus *bus);
 
 /* ---- turn.c: whose lane a poll looks at -------------------------------------------------- */
 

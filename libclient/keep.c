@@ -24,6 +24,7 @@ static int keep_reference(struct ringbus *bus, struct rbi_view *view, struct rin
     kept->opaque[2] = view->end->link_life;
     (void)bus;
     view->kept = true;
+    view->end->kept++;
     return 0;
 }
 
@@ -86,8 +87,11 @@ int ringbus_release(struct ringbus *bus, struct ringbus_kept *kept)
         struct rbi_end *end = rbi_end_find(bus, kept->from.cluster, kept->from.instance);
         /* A later life of the peer knows nothing of this slot. */
         if (end != NULL && end->link_life == kept->opaque[2]) {
+            end->kept--;
             rbi_returns_put(&end->returns, (uint32_t)(kept->opaque[1] - 1));
             rbi_poll_release(bus, end); /* its sender may wait for it */
+        } else {
+            rbi_residue_released(bus, kept->opaque[2]);
         }
         struct rbi_peer_pool *pool = NULL;
         memcpy(&pool, &kept->opaque[0], sizeof pool);

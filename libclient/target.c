@@ -44,6 +44,10 @@ static int introduce(struct ringbus *bus, struct rbi_cluster *cluster, struct rb
 {
     const struct rbi_pidf peer = {
         .cluster = cluster->id, .instance = member->instance, .incarnation = member->incarnation};
+    if (rbi_residue_limit(bus, &peer)) {
+        return rbi_fail(bus, RINGBUS_E_QUOTA, "%s holds payloads of %u ended links", member->path,
+                        RBI_RESIDUES_MAX);
+    }
     struct rbi_end *end = rbi_end_new(bus, &peer, member->path);
     if (end == NULL) {
         return bus->error.code;

@@ -4,6 +4,7 @@
 #include "shm/handoff.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -67,6 +68,17 @@ int rbi_bell_drain(int fd)
         }
     }
     return 0;
+}
+
+void rbi_bell_hang_up(int fd)
+{
+    (void)shutdown(fd, SHUT_WR);
+}
+
+bool rbi_bell_is_hung_up(int fd)
+{
+    struct pollfd bell = {.fd = fd, .events = POLLRDHUP};
+    return poll(&bell, 1, 0) == 1;
 }
 
 void rbi_bell_close(int fd)

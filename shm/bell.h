@@ -160,6 +160,15 @@ int rbi_bell_ring(int fd);
  */
 int rbi_bell_drain(int fd);
 
+/**
+ * Tells the peer that we are done, as closing would: no ring comes from us any more. Its own
+ * end is still reported to us.
+ */
+void rbi_bell_hang_up(int fd);
+
+/** Whether the peer has hung up or closed its end, or died; one system call. */
+bool rbi_bell_is_hung_up(int fd);
+
 /** Ends the bell for both and closes our end of it; bounded, whatever the peer has put into it. */
 void rbi_bell_close(int fd);
 
