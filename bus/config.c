@@ -2,14 +2,15 @@
 /*
  * bus/config.c - walks libyaml's events over the table of keys.
  *
- * The shape is fixed: a map of sections, each a map of keys, each a scalar. So no
- * recursion and no tree: whatever does not fit is reported and skipped by counting
- * depth, up to a limit that is checked while the reader goes on, because its own
- * cost grows with the square of the depth.
+ * The shape is fixed: a map of sections, each a map of keys, each a scalar, or a map of
+ * users, each a map of keys again. So no recursion and no tree: whatever does not fit is
+ * reported and skipped by counting depth, up to a limit that is checked while the reader
+ * goes on, because its own cost grows with the square of the depth.
  */
 #include "bus/config_schema.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <yaml.h>
 
@@ -29,9 +30,14 @@ struct reader {
     unsigned depth; /* open maps and lists */
     bool skipping;  /* inside something that was reported or is not known */
     unsigned skip_depth;
-    bool value_next[3];               /* at depth 1 and 2: the next node is a value */
+    bool value_next[5];               /* at depth 1 to 4: the next node is a value */
     size_t section;                   /* index of its first key, or count: not known */
     const struct rbi_config_key *key; /* whose value comes next, or NULL */
+    struct rbi_config_user *user;     /* whose limits come next, or NULL */
+    bool limit_known;                 /* whether limit is the key whose value comes next */
+    struct rbi_config_user_key limit;
+    unsigned user_line[RBI_CONFIG_USERS_MAX];
+    unsigned limit_line[RBI_CONFIG_KEYS_MAX]; /* of the user at hand */
     unsigned key_line[RBI_CONFIG_KEYS_MAX];
     unsigned section_line[RBI_CONFIG_KEYS_MAX]; /* at the index of the section's first key */
 };
@@ -125,6 +131,18 @@ unknown_section(struct reader *r, struct rbi_config_place place, const char *nam
     }
 }
 
+/** The section at hand, or the user in it, as a name in front of a message. */
+static void print_where(const struct reader *r, char *buffer, size_t size)
+{
+    const struct rbi_config_key *first = &r->schema->keys[r->section];
+    const int width = (int)section_length(first);
+    if (r->depth > 2 && r->user) {
+        (void)snprintf(buffer, size, "%.*s.users.%u", width, first->name, (unsigned)r->user->uid);
+    } else {
+        (void)snprintf(buffer, size, "%.*s", width, first->name);
+    }
+}
+
 static void
 unknown_key(struct reader *r, struct rbi_config_place place, const char *name, size_t length)
 {
@@ -150,10 +168,11 @@ unknown_key(struct reader *r, struct rbi_config_place place, const char *name, s
         }
     }
     near = near ? near : elsewhere;
+    char where[RBI_CONFIG_USER_NAME_MAX];
+    print_where(r, where, sizeof where);
     rbi_config_quote(name, length, found, sizeof found);
-    rbi_config_error_add(r->errors, place, "%.*s: unknown key %s%s%s%s", (int)section_length(first),
-                         first->name, found, near ? "; did you mean " : "", near ? near->name : "",
-                         near ? "?" : "");
+    rbi_config_error_add(r->errors, place, "%s: unknown key %s%s%s%s", where, found,
+                         near ? "; did you mean " : "", near ? near->name : "", near ? "?" : "");
 }
 
 /** Remembers where a key was given; a second time is an error that names both lines. */
@@ -199,6 +218,92 @@ take_key_name(struct reader *r, struct rbi_config_place place, const char *name,
     unknown_key(r, place, name, length);
 }
 
+/** The id of a user, as a key of the map of users. */
+static void
+take_user_id(struct reader *r, struct rbi_config_place place, const char *name, size_t length)
+{
+    struct rbi_config_users *users = (void *)((char *)r->config + r->key->offset);
+    struct rbi_config_fault fault;
+    char found[RBI_CONFIG_QUOTE_MAX];
+    uint32_t idx = 0;
+    r->user = NULL;
+    if (rbi_config_users_enter(users, name, length, &idx, &fault) != 0) {
+        rbi_config_error_add(r->errors, place, "%s: expected %s, found %s%s%s", r->key->name,
+                             fault.expected, rbi_config_quote(name, length, found, sizeof found),
+                             fault.hint[0] ? "; " : "", fault.hint);
+        return;
+    }
+    r->user = &users->items[idx];
+    memset(r->limit_line, 0, sizeof r->limit_line);
+    note_line(r, &r->user_line[idx], place, name, length);
+}
+
+/** A key of the section as one of a user. */
+static void
+take_limit_name(struct reader *r, struct rbi_config_place place, const char *name, size_t length)
+{
+    r->limit_known = false;
+    for (size_t i = r->section; &r->schema->keys[i] < r->key; i++) {
+        const struct rbi_config_key *key = &r->schema->keys[i];
+        if (same(leaf_of(key), strlen(leaf_of(key)), name, length)) {
+            rbi_config_user_key(key, r->config, r->user, &r->limit);
+            r->limit_known = true;
+            r->user->given |= UINT32_C(1) << (i - r->section);
+            note_line(r, &r->limit_line[i], place, r->limit.name, strlen(r->limit.name));
+            return;
+        }
+    }
+    unknown_key(r, place, name, length);
+}
+
+static void
+take_name(struct reader *r, struct rbi_config_place place, const char *name, size_t length)
+{
+    switch (r->depth) {
+    case 1:
+        take_section_name(r, place, name, length);
+        break;
+    case 2:
+        take_key_name(r, place, name, length);
+        break;
+    case 3:
+        take_user_id(r, place, name, length);
+        break;
+    default:
+        take_limit_name(r, place, name, length);
+        break;
+    }
+}
+
+/** The key at hand is none: what it has below it is passed over. */
+static void forget_name(struct reader *r)
+{
+    switch (r->depth) {
+    case 1:
+        r->section = r->schema->count;
+        r->key = NULL;
+        break;
+    case 2:
+        r->key = NULL;
+        break;
+    case 3:
+        r->user = NULL;
+        break;
+    default:
+        r->limit_known = false;
+        break;
+    }
+}
+
+/** The key whose scalar comes next, or NULL. */
+static const struct rbi_config_key *key_at_hand(const struct reader *r)
+{
+    if (r->depth == 4) {
+        return r->limit_known ? &r->limit.key : NULL;
+    }
+    return r->depth == 2 ? r->key : NULL;
+}
+
 /* ---- nodes ------------------------------------------------------------------------------ */
 
 /** After a whole node: keys and values alternate. */
@@ -213,8 +318,7 @@ static void node_done(struct reader *r)
 static void odd_key(struct reader *r, struct rbi_config_place place, const char *found)
 {
     rbi_config_error_add(r->errors, place, "expected a key, found %s", found);
-    r->section = r->depth == 1 ? r->schema->count : r->section;
-    r->key = NULL;
+    forget_name(r);
 }
 
 /** A value of the wrong shape. */
@@ -227,10 +331,13 @@ static void odd_value(struct reader *r, struct rbi_config_place place, const cha
         rbi_config_error_add(r->errors, place, "%.*s: expected keys below it, found %s%s",
                              (int)section_length(first), first->name, found,
                              strcmp(found, "nothing") == 0 ? "; leave the line out" : "");
-    } else if (r->depth == 2 && r->key) {
+    } else if (r->depth == 3 && r->user) {
+        rbi_config_error_add(r->errors, place, "%s.%u: expected limits below it, found %s",
+                             r->key->name, (unsigned)r->user->uid, found);
+    } else if (key_at_hand(r)) {
         struct rbi_config_fault fault;
-        rbi_config_value_describe(r->key, &fault);
-        rbi_config_error_add(r->errors, place, "%s: expected %s, found %s", r->key->name,
+        rbi_config_value_describe(key_at_hand(r), &fault);
+        rbi_config_error_add(r->errors, place, "%s: expected %s, found %s", key_at_hand(r)->name,
                              fault.expected, found);
     }
 }
@@ -240,10 +347,11 @@ take_value(struct reader *r, struct rbi_config_place place, const char *value, s
 {
     struct rbi_config_fault fault;
     char found[RBI_CONFIG_QUOTE_MAX];
-    if (!r->key || rbi_config_value_parse(r->key, value, length, r->config, &fault) == 0) {
+    const struct rbi_config_key *key = key_at_hand(r);
+    if (!key || rbi_config_value_parse(key, value, length, r->config, &fault) == 0) {
         return;
     }
-    rbi_config_error_add(r->errors, place, "%s: expected %s, found %s%s%s", r->key->name,
+    rbi_config_error_add(r->errors, place, "%s: expected %s, found %s%s%s", key->name,
                          fault.expected, rbi_config_quote(value, length, found, sizeof found),
                          fault.hint[0] ? "; " : "", fault.hint);
 }
@@ -268,19 +376,32 @@ static void on_scalar(struct reader *r, const yaml_event_t *event)
     } else if (!r->value_next[r->depth]) {
         if (plain && same(value, length, "<<", 2)) {
             odd_key(r, place, "<<; merge keys are not taken");
-        } else if (r->depth == 1) {
-            take_section_name(r, place, value, length);
         } else {
-            take_key_name(r, place, value, length);
+            take_name(r, place, value, length);
         }
     } else if (nothing) {
         odd_value(r, place, "nothing");
-    } else if (r->depth == 1) {
+    } else if (r->depth == 1 || r->depth == 3) {
         odd_value(r, place, "a scalar");
     } else {
         take_value(r, place, value, length);
     }
     node_done(r);
+}
+
+/** Whether a map may stand as the value at hand. */
+static bool map_fits(const struct reader *r)
+{
+    switch (r->depth) {
+    case 1:
+        return r->section < r->schema->count;
+    case 2:
+        return r->key && r->key->type == RBI_CONFIG_TYPE_USERS;
+    case 3:
+        return r->user != NULL;
+    default:
+        return false;
+    }
 }
 
 static void on_start(struct reader *r, const yaml_event_t *event)
@@ -299,8 +420,8 @@ static void on_start(struct reader *r, const yaml_event_t *event)
     const bool is_key = r->depth >= 1 && !r->value_next[r->depth];
     if (map && r->depth == 0) {
         r->value_next[1] = false;
-    } else if (map && r->depth == 1 && !is_key && r->section < r->schema->count) {
-        r->value_next[2] = false;
+    } else if (map && !is_key && map_fits(r)) {
+        r->value_next[r->depth + 1] = false;
     } else {
         if (is_key) {
             odd_key(r, place, map ? "a map" : "a list");
@@ -364,8 +485,7 @@ static void on_alias(struct reader *r, const yaml_event_t *event)
     rbi_config_error_add(r->errors, place_of(&event->start_mark), "aliases are not taken, found %s",
                          rbi_config_quote(name, strlen(name), found, sizeof found));
     if (!r->skipping && r->depth >= 1 && !r->value_next[r->depth]) {
-        r->section = r->depth == 1 ? r->schema->count : r->section;
-        r->key = NULL;
+        forget_name(r);
     }
     node_done(r);
 }
@@ -501,6 +621,7 @@ int rbi_config_parse_with(const struct rbi_config_schema *schema,
     if (errors->count != 0) {
         return 1;
     }
+    rbi_config_users_inherit(schema, scratch);
     memcpy(out, scratch, schema->size);
     return 0;
 }

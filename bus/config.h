@@ -41,6 +41,20 @@ struct rbi_config_limits {
     uint32_t connects_per_s;
 };
 
+#define RBI_CONFIG_USERS_MAX 64U
+
+/** A user with limits of its own: an entry of quota.users. */
+struct rbi_config_user {
+    uint32_t uid;
+    uint32_t given;                  /* bit i: the i-th key of the section was given */
+    struct rbi_config_limits limits; /* those not given are as for everybody */
+};
+
+struct rbi_config_users {
+    uint32_t count;
+    struct rbi_config_user items[RBI_CONFIG_USERS_MAX];
+};
+
 struct rbi_config {
     struct {
         char socket[RBI_CONFIG_STRING_MAX + 1]; /* daemon.socket; "" = standard place; restart */
@@ -59,11 +73,15 @@ struct rbi_config {
         uint64_t snapshot_bytes; /* directory.snapshots: 64KiB..1GiB; grows */
     } directory;
     struct rbi_config_limits quota;
+    struct rbi_config_users quota_users; /* quota.users */
     struct {
         uint32_t interval_ms; /* liveness.interval, 10ms..60s */
         uint32_t misses;      /* liveness.misses, 1..100 */
     } liveness;
 };
+
+/** The limits of a user: its own, or those of everybody. */
+const struct rbi_config_limits *rbi_config_limits(const struct rbi_config *config, uint32_t uid);
 
 struct rbi_config_error {
     unsigned line;   /* 1-based; 0 = the file as a whole */

@@ -27,6 +27,7 @@ static const char *const loops[] = {"auto", "uring", "epoll", NULL};
 #define SIZE     RBI_CONFIG_TYPE_SIZE
 #define MODE     RBI_CONFIG_TYPE_MODE
 #define CHOICE   RBI_CONFIG_TYPE_CHOICE
+#define USERS    RBI_CONFIG_TYPE_USERS
 
 /* Name, type, needs restart, member, smallest, largest, default, choices, text. */
 static const struct rbi_config_key keys[] = {
@@ -79,6 +80,9 @@ static const struct rbi_config_key keys[] = {
      "Control messages per user id, all its endpoints together; bursts of twice as many pass."},
     {"quota.connects", RATE, false, AT(quota.connects_per_s), 1, 1000000, "50", NULL,
      "New connections per user id; bursts of ten times as many pass."},
+    {"quota.users", USERS, false, AT(quota_users), 0, RBI_CONFIG_USERS_MAX, "{}", NULL,
+     "Users with limits of their own: below each id any of the keys above. What is not given is as "
+     "for everybody. Users that the daemon's user namespace does not know are all 65534 to it."},
 
     {"liveness.interval", DURATION, false, AT(liveness.interval_ms), 10, 60 * SECOND, "1s", NULL,
      "PING interval of links whose requester names none itself (ping_interval_ms in ringbus.h)."},
@@ -98,6 +102,9 @@ void rbi_config_defaults_with(const struct rbi_config_schema *schema, void *conf
         const struct rbi_config_key *key = &schema->keys[i];
         struct rbi_config_fault fault;
         const size_t length = strlen(key->default_text);
+        if (key->type == RBI_CONFIG_TYPE_USERS) {
+            continue; /* none, which is what zeros say */
+        }
         RBI_ASSERT(rbi_config_value_parse(key, key->default_text, length, config, &fault) == 0);
     }
 }
@@ -115,6 +122,10 @@ void rbi_config_diff(const struct rbi_config *running,
     for (size_t i = 0; i < RBI_ARRAY_SIZE(keys); i++) {
         char old_value[RBI_CONFIG_VALUE_MAX];
         char new_value[RBI_CONFIG_VALUE_MAX];
+        if (keys[i].type == RBI_CONFIG_TYPE_USERS) {
+            rbi_config_users_diff(&rbi_config_schema, running, next, report, context);
+            continue;
+        }
         rbi_config_value_print(&keys[i], running, old_value, sizeof old_value);
         rbi_config_value_print(&keys[i], next, new_value, sizeof new_value);
         if (strcmp(old_value, new_value) != 0) {
@@ -130,6 +141,10 @@ void rbi_config_print(const struct rbi_config *config, rbi_config_print_fn repor
     for (size_t i = 0; i < RBI_ARRAY_SIZE(keys); i++) {
         char value[RBI_CONFIG_VALUE_MAX];
         char standard[RBI_CONFIG_VALUE_MAX];
+        if (keys[i].type == RBI_CONFIG_TYPE_USERS && config->quota_users.count > 0) {
+            rbi_config_users_print(&rbi_config_schema, config, report, context);
+            continue;
+        }
         rbi_config_value_print(&keys[i], config, value, sizeof value);
         rbi_config_value_print(&keys[i], &defaults, standard, sizeof standard);
         report(context, keys[i].name, value, strcmp(value, standard) == 0);

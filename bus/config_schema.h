@@ -18,6 +18,8 @@ enum rbi_config_type {
     RBI_CONFIG_TYPE_SIZE,     /* uint64_t, bytes: number and B, KiB, MiB or GiB */
     RBI_CONFIG_TYPE_MODE,     /* uint32_t: four octal digits */
     RBI_CONFIG_TYPE_CHOICE,   /* enum (uint32_t): index into choices */
+    /* struct rbi_config_users: a map from user ids to maps of the other keys of its section */
+    RBI_CONFIG_TYPE_USERS,
 };
 
 struct rbi_config_key {
@@ -88,6 +90,50 @@ void rbi_config_value_range(const struct rbi_config_key *key, char *buffer, size
 const char *rbi_config_type_name(enum rbi_config_type type);
 /** "ms, s, m, h"; empty where there is none. */
 const char *rbi_config_type_unit(enum rbi_config_type type);
+
+/** Copies the value of one key to the member of another of the same type. */
+void rbi_config_value_copy(const struct rbi_config_key *from,
+                           const struct rbi_config_key *to,
+                           void *config);
+
+/* ---- users (config_users.c) ------------------------------------------------------------- */
+
+/** Room for the name of a user's key. */
+#define RBI_CONFIG_USER_NAME_MAX 64U
+
+/** A key of a section as one user has it: "quota.links" is "quota.users.1000.links". */
+struct rbi_config_user_key {
+    struct rbi_config_key key; /* its name is the one below: not to be copied */
+    char name[RBI_CONFIG_USER_NAME_MAX];
+};
+/** @param item  of the users in @p config */
+void rbi_config_user_key(const struct rbi_config_key *key,
+                         const void *config,
+                         const struct rbi_config_user *item,
+                         struct rbi_config_user_key *out);
+/**
+ * Entry of a user id, which is made if there is none yet. Untrusted text.
+ * @retval 0  @p idx is set
+ * @retval 1  @p fault says why not
+ */
+RBI_MUST_CHECK int rbi_config_users_enter(struct rbi_config_users *users,
+                                          const char *text,
+                                          size_t length,
+                                          uint32_t *idx,
+                                          struct rbi_config_fault *fault);
+/** Gives users what was not given for them, once the whole text was read. */
+void rbi_config_users_inherit(const struct rbi_config_schema *schema, void *config);
+
+/** The part of rbi_config_diff() and rbi_config_print() that is about quota.users. */
+void rbi_config_users_diff(const struct rbi_config_schema *schema,
+                           const struct rbi_config *running,
+                           const struct rbi_config *next,
+                           rbi_config_diff_fn report,
+                           void *context);
+void rbi_config_users_print(const struct rbi_config_schema *schema,
+                            const struct rbi_config *config,
+                            rbi_config_print_fn report,
+                            void *context);
 
 /* ---- errors (config_error.c) ------------------------------------------------------------ */
 

@@ -43,6 +43,8 @@ const char *rbi_config_type_name(enum rbi_config_type type)
         return "mode";
     case RBI_CONFIG_TYPE_CHOICE:
         return "choice";
+    case RBI_CONFIG_TYPE_USERS:
+        return "users";
     }
     return "?";
 }
@@ -62,6 +64,7 @@ const char *rbi_config_type_unit(enum rbi_config_type type)
     case RBI_CONFIG_TYPE_BOOL:
     case RBI_CONFIG_TYPE_NUMBER:
     case RBI_CONFIG_TYPE_CHOICE:
+    case RBI_CONFIG_TYPE_USERS:
         break;
     }
     return "";
@@ -118,7 +121,10 @@ void rbi_config_value_range(const struct rbi_config_key *key, char *buffer, size
         append_value(key, key->min, buffer, size);
         append(buffer, size, "..");
         append_value(key, key->max, buffer, size);
-        append(buffer, size, "%s", key->type == RBI_CONFIG_TYPE_TEXT ? " bytes" : "");
+        append(buffer, size, "%s",
+               key->type == RBI_CONFIG_TYPE_TEXT    ? " bytes"
+               : key->type == RBI_CONFIG_TYPE_USERS ? " users"
+                                                    : "");
     }
 }
 
@@ -149,6 +155,9 @@ void rbi_config_value_describe(const struct rbi_config_key *key, struct rbi_conf
         break;
     case RBI_CONFIG_TYPE_MODE:
         form = "four octal digits such as 0666 in ";
+        break;
+    case RBI_CONFIG_TYPE_USERS:
+        form = "a map of user ids, such as {65534: {links: 10}}, of ";
         break;
     }
     fault->expected[0] = '\0';
@@ -366,6 +375,14 @@ static uint64_t load(const struct rbi_config_key *key, const void *config)
     return value;
 }
 
+void rbi_config_value_copy(const struct rbi_config_key *from,
+                           const struct rbi_config_key *to,
+                           void *config)
+{
+    RBI_ASSERT(from->type == to->type && from->type != RBI_CONFIG_TYPE_TEXT);
+    store(to, load(from, config), config);
+}
+
 int rbi_config_value_parse(const struct rbi_config_key *key,
                            const char *text,
                            size_t length,
@@ -396,6 +413,8 @@ int rbi_config_value_parse(const struct rbi_config_key *key,
     case RBI_CONFIG_TYPE_MODE:
         r = parse_mode(text, length, &value, fault);
         break;
+    case RBI_CONFIG_TYPE_USERS: /* a map is no scalar */
+        break;
     }
     if (r != 0) {
         return 1;
@@ -416,6 +435,10 @@ void rbi_config_value_print(const struct rbi_config_key *key,
     buffer[0] = '\0';
     if (key->type == RBI_CONFIG_TYPE_TEXT) {
         append(buffer, size, "\"%s\"", (const char *)config + key->offset);
+        return;
+    }
+    if (key->type == RBI_CONFIG_TYPE_USERS) {
+        append(buffer, size, "{}");
         return;
     }
     const uint64_t value = load(key, config);
@@ -439,6 +462,7 @@ void rbi_config_value_print(const struct rbi_config_key *key,
         append(buffer, size, "%04o", (unsigned)value);
         break;
     case RBI_CONFIG_TYPE_TEXT:
+    case RBI_CONFIG_TYPE_USERS:
     case RBI_CONFIG_TYPE_NUMBER:
         append(buffer, size, "%llu", (unsigned long long)value);
         break;

@@ -52,8 +52,7 @@ static struct rbi_quota_user *quota_user(struct rbi_quota *quota, uint32_t uid)
 
 const struct rbi_config_limits *rbi_quota_limits(const struct rbi_quota *quota, uint32_t uid)
 {
-    (void)uid;
-    return &quota->config->quota;
+    return rbi_config_limits(quota->config, uid);
 }
 
 static uint64_t quota_limit(const struct rbi_config_limits *limits, enum rbi_quota_kind kind)

@@ -10,6 +10,7 @@
 #include "support/loops.h"
 #include "support/raw.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -354,6 +355,95 @@ static void test_bytes_of_a_server(void **state)
     raw_close(&server);
 }
 
+/** Limits of one user, which a reload changes; everybody else has the usual ones. */
+static void test_limits_of_one_user(void **state)
+{
+    struct raw nobodies[3];
+    struct raw other;
+    struct rbi_text text;
+    if (geteuid() != 0) {
+        skip();
+    }
+    assert_int_equal(loops_up(state, "", "quota: {users: {65534: {connections: 1, links: 1}}}\n"),
+                     0);
+    up_as(&nobodies[0], NOBODY, ECHO "/1");
+    assert_int_equal(seteuid(NOBODY), 0);
+    const int connected = raw_connect(&nobodies[1], socket_path());
+    assert_int_equal(seteuid(0), 0);
+    assert_int_equal(connected, 0);
+    assert_int_equal(raw_expect_error_text(&nobodies[1], &text), RBI_CODE_QUOTA);
+    assert_non_null(strstr(text.bytes, "uid 65534: quota.connections is used up: limit 1"));
+    raw_close(&nobodies[1]);
+    up_as(&other, OTHER, "");
+    assert_int_equal(
+        cluster_configure(&loops_cluster, "quota: {users: {65534: {connections: 3}}}\n"), 0);
+    assert_int_equal(kill(loops_cluster.pid, SIGHUP), 0);
+    assert_true(cluster_log_wait(&loops_cluster, "event=reloaded", 5000));
+    assert_int_equal(cluster_log_count(&loops_cluster,
+                                       "key=quota.users.65534.connections old=\"1\" new=\"3\" "
+                                       "result=\"applied\""),
+                     1);
+    assert_int_equal(
+        cluster_log_count(&loops_cluster, "key=quota.users.65534.links old=\"1\" new=\"as all\""),
+        1);
+    up_as(&nobodies[1], NOBODY, "");
+    up_as(&nobodies[2], NOBODY, "");
+    for (unsigned i = 0; i < 3; i++) {
+        raw_close(&nobodies[i]);
+    }
+    raw_close(&other);
+}
+
+/** Links that outlive the daemon are charged as they were, to whom they were. */
+static void test_links_told_again(void **state)
+{
+    struct raw server;
+    struct raw client;
+    struct raw_message message;
+    uint64_t value = 0;
+    if (geteuid() != 0) {
+        skip();
+    }
+    assert_int_equal(loops_up(state, "", "quota: {links: 2, user_links: 1}\n"), 0);
+    assert_int_equal(raw_up(&server, socket_path(), ECHO "/1"), 0);
+    up_as(&client, NOBODY, ECHO "/2");
+    const struct rbi_wire_relink by_client = {.link_id = 77,
+                                              .cluster = server.registered.cluster,
+                                              .instance = server.registered.instance,
+                                              .incarnation = server.registered.incarnation,
+                                              .requester = 1,
+                                              .side_bytes = 12288};
+    const struct rbi_wire_relink by_server = {.link_id = 77,
+                                              .cluster = client.registered.cluster,
+                                              .instance = client.registered.instance,
+                                              .incarnation = client.registered.incarnation,
+                                              .requester = 0,
+                                              .side_bytes = 12288};
+    for (unsigned round = 0; round < 3; round++) {
+        assert_int_equal(raw_send(&server, RBI_WIRE_RELINK, &by_server, NULL, 0), 0);
+        assert_int_equal(raw_expect(&server, RBI_WIRE_OK, &message, RAW_TIMEOUT_MS), 0);
+        assert_int_equal(raw_send(&client, RBI_WIRE_RELINK, &by_client, NULL, 0), 0);
+        assert_int_equal(raw_expect(&client, RBI_WIRE_OK, &message, RAW_TIMEOUT_MS), 0);
+        value = message.body.ok.value;
+        assert_int_equal(value, 1);
+        /* The client's user has its one link, and one of the server's two places. */
+        struct rbi_wire_relink more = by_client;
+        more.link_id = 78;
+        more.incarnation++;
+        assert_int_equal(raw_send(&client, RBI_WIRE_RELINK, &more, NULL, 0), 0);
+        expect_refusal(&client, "quota.user_links", "limit 1, used 1");
+        struct raw second;
+        up_as(&second, NOBODY, "");
+        assert_int_equal(raw_introduce(&second, server.registered.cluster, 1, 0), 0);
+        expect_refusal(&second, "its share of quota.links", "by uid 65534 1");
+        raw_close(&second);
+        link_down(&client, &server, 77);
+    }
+    assert_int_equal(raw_link(&client, &server, NULL), 0);
+    raw_close(&client);
+    raw_close(&server);
+}
+
 int main(void)
 {
     const struct CMUnitTest books[] = {
@@ -364,10 +454,9 @@ int main(void)
         cmocka_unit_test(test_control_bucket_of_a_user),
     };
     const struct CMUnitTest daemon[] = {
-        LOOPS_BOTH(test_links_of_a_user),
-        LOOPS_BOTH(test_watches_of_a_user),
-        LOOPS_BOTH(test_places_of_a_server),
-        LOOPS_BOTH(test_bytes_of_a_server),
+        LOOPS_BOTH(test_links_of_a_user),    LOOPS_BOTH(test_watches_of_a_user),
+        LOOPS_BOTH(test_places_of_a_server), LOOPS_BOTH(test_bytes_of_a_server),
+        LOOPS_BOTH(test_limits_of_one_user), LOOPS_BOTH(test_links_told_again),
     };
     return cmocka_run_group_tests_name("quota_books", books, NULL, NULL) +
            cmocka_run_group_tests_name("quota_daemon", daemon, NULL, NULL);
