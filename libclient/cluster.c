@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A link that was READY for so long has worked: as long as the longest wait for another try. */
+#define STEADY_NS (5000 * RBI_NS_PER_MS)
+
 struct rbi_cluster *rbi_cluster_find(struct ringbus *bus, uint64_t id)
 {
     struct rbi_cluster *last = bus->last_cluster;
@@ -144,10 +147,15 @@ void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
         member->end = end;
         if (end->usable) {
             member->retry_ns = RBI_NEVER;
-            member->retry_count = 0;
+            member->up_ns = member->up_ns == 0 ? bus->now_ns : member->up_ns;
         }
     } else if (member->end == end) {
         member->end = NULL;
+        /* One that says READY and goes, again and again, is asked ever more seldom. */
+        if (member->up_ns != 0 && bus->now_ns - member->up_ns >= STEADY_NS) {
+            member->retry_count = 0;
+        }
+        member->up_ns = 0;
         /*
          * Still listed by the daemon: perhaps only the link has failed, so try again; not
          * sooner than whoever has backed off from it already.
@@ -155,7 +163,7 @@ void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
         if (!member->wanted || bus->closing) {
             member->retry_ns = RBI_NEVER;
         } else if (member->retry_ns == RBI_NEVER) {
-            member->retry_ns = bus->now_ns + 50 * RBI_NS_PER_MS;
+            rbi_member_back_off(bus, member);
         }
         rbi_deadline_at_most(bus, member->retry_ns);
     }

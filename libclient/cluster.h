@@ -23,6 +23,7 @@ struct rbi_member {
     struct rbi_end *end; /* NULL until introduced */
     uint64_t retry_ns;   /* when to introduce again; RBI_NEVER: no need */
     uint32_t retry_count;
+    uint64_t up_ns; /* since when its link is READY; 0: it is not */
     char path[RBI_PATH_MAX + 1];
 };
 

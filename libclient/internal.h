@@ -442,6 +442,8 @@ void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end);
 void rbi_target_event(struct ringbus *bus, const struct rbi_wire_event *event);
 /** Events were lost: compares all targets with the directory. */
 void rbi_target_resync(struct ringbus *bus);
+/** Its link has failed or ended: sets when to try again, twice as late as the last time. */
+void rbi_member_back_off(struct ringbus *bus, struct rbi_member *member);
 /** Introduces members whose time has come. @return the next such time */
 uint64_t rbi_target_tick(struct ringbus *bus, uint64_t now_ns);
 /** Sends every TARGET and WATCH again, after a reconnect. */

@@ -19,7 +19,7 @@
 
 /* ---- introductions ---------------------------------------------------------------------- */
 
-static void back_off(struct ringbus *bus, struct rbi_member *member)
+void rbi_member_back_off(struct ringbus *bus, struct rbi_member *member)
 {
     uint64_t ms = (uint64_t)RETRY_FIRST_MS << rbi_min_u64(member->retry_count, 8);
     ms = rbi_min_u64(ms, RETRY_MAX_MS);
@@ -85,7 +85,7 @@ advance_member(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_memb
     if (cluster->id == bus->self.cluster && member->instance == bus->self.instance) {
         end = bus->loop_end != NULL ? bus->loop_end : rbi_end_new_loop(bus);
         if (end == NULL) {
-            back_off(bus, member);
+            rbi_member_back_off(bus, member);
             return;
         }
         if (!end->wanted) {
@@ -101,7 +101,7 @@ advance_member(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_memb
             open_existing(bus, cluster, end);
             rbi_cluster_end_changed(bus, end);
         } else if (end->phase != RBI_END_INTRODUCING) {
-            back_off(bus, member); /* the old life is still being read to its end */
+            rbi_member_back_off(bus, member); /* the old life is still being read to its end */
         }
         return;
     }
@@ -110,7 +110,7 @@ advance_member(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_memb
     }
     const int r = introduce(bus, cluster, member);
     if (r != 0) {
-        back_off(bus, member);
+        rbi_member_back_off(bus, member);
         const struct rbi_pidf peer = rbi_member_pidf(cluster, member);
         rbi_emit_simple(bus, RINGBUS_EVENT_LINK_FAILED, &peer, member->path,
                         RBI_REASON_NO_RESOURCES, r);
@@ -140,7 +140,7 @@ void rbi_target_introduce_failed(
     if (member == NULL || !member->wanted) {
         return;
     }
-    back_off(bus, member);
+    rbi_member_back_off(bus, member);
     if (!meets_other) {
         char sentence[sizeof bus->error.text];
         (void)snprintf(sentence, sizeof sentence, "%s", text); /* may be the very buffer */
@@ -225,6 +225,9 @@ member_present(struct ringbus *bus, struct rbi_cluster *cluster, const struct rb
         }
     }
     const bool new_life = member->incarnation != event->incarnation;
+    if (new_life) {
+        member->retry_count = 0; /* what the last life did says nothing of this one */
+    }
     member->incarnation = event->incarnation;
     member->state = event->state;
     member->weight = event->weight;
