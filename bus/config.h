@@ -64,6 +64,8 @@ struct rbi_config {
         uint32_t handshake_timeout_ms;          /* daemon.handshake_timeout, 100ms..60s */
         /* daemon.request_timeout: rest of a begun frame, answer to INTRODUCE */
         uint32_t request_timeout_ms;
+        /* daemon.return_time: for clients of the last daemon to come back to a new one, 0..60s */
+        uint32_t return_time_ms;
         /* daemon.send_queue: frames kept for a client that does not read, 16..65536 */
         uint32_t send_queue_max;
     } daemon;

@@ -47,6 +47,9 @@ static const struct rbi_config_key keys[] = {
      100, 60 * SECOND, "5s", NULL,
      "Longest wait for the rest of a message that has begun, and for a server's answer to an "
      "introduction."},
+    {"daemon.return_time", DURATION, true, AT(daemon.return_time_ms), 0, 60 * SECOND, "2s", NULL,
+     "After a start: time for the clients of the daemon before to come back; until then nobody is "
+     "taken for gone."},
     {"daemon.send_queue", NUMBER, false, AT(daemon.send_queue_max), 16, 65536, "1024", NULL,
      "Messages kept for a client that does not read. When it is full, events are dropped and the "
      "client is told to read the directory again."},

@@ -72,6 +72,8 @@ rbi_directory_view_init(struct rbi_directory_view *view, const void *base, uint6
 uint64_t rbi_directory_revision(const struct rbi_directory_view *view);
 /** True when a larger segment has taken over. One load. */
 bool rbi_directory_superseded(const struct rbi_directory_view *view);
+/** Incarnation of the daemon that made it. */
+uint64_t rbi_directory_daemon(const struct rbi_directory_view *view);
 /**
  * The attention word of an endpoint: bumped by the daemon when a control message waits. One load.
  */

@@ -73,6 +73,11 @@ bool rbi_directory_superseded(const struct rbi_directory_view *view)
     return rbi_load_acq(&head_of(view)->superseded) != 0;
 }
 
+uint64_t rbi_directory_daemon(const struct rbi_directory_view *view)
+{
+    return *(const volatile uint64_t *)&head_of(view)->daemon_incarnation;
+}
+
 uint64_t rbi_directory_attention(const struct rbi_directory_view *view, uint32_t slot)
 {
     if (slot >= view->slot_count) {

@@ -170,6 +170,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
         return result;
     }
     daemon->started_ns = rbi_loop_now_ns(daemon->loop);
+    rbi_settle_start(daemon);
     result = rbi_listener_start(daemon);
     return result < 0 ? daemon_failed("accept", result) : 0;
 }

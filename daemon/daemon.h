@@ -13,6 +13,7 @@
 #include "daemon/quota.h"
 #include "daemon/registry.h"
 #include "daemon/relink.h"
+#include "daemon/settle.h"
 #include "daemon/watch.h"
 
 #ifndef RINGBUS_VERSION_TEXT
@@ -70,6 +71,7 @@ struct rbi_daemon {
     struct rbi_watches watches;
     struct rbi_links links;
     struct rbi_relink relink;
+    struct rbi_settle settle;
     struct rbi_daemon_counters counters;
     struct rbi_log_limit bad_frame_limit;
     struct rbi_log_limit overflow_limit;

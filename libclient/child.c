@@ -51,7 +51,8 @@ void rbi_close_in_child(struct ringbus *bus)
     }
     free(bus->clusters);
     free(bus->ends);
-    free(bus->watches.prefixes);
+    rbi_watched_deinit(&bus->watches);
+    free(bus->gone);
     free(bus->events.items);
     free(bus->pool.next_free);
     free(bus->pool.ref_count);
@@ -60,6 +61,7 @@ void rbi_close_in_child(struct ringbus *bus)
     close_copy(bus->page_segment.fd);
     close_copy(bus->pool.segment.fd);
     close_copy(bus->directory_segment.fd);
+    close_copy(bus->held_segment.fd);
     close_copy(bus->epoll);
     close_copy(bus->wake);
     close_copy(bus->timer);

@@ -14,13 +14,14 @@ void rbi_handle_free(struct ringbus *bus)
         rbi_cluster_free(bus->clusters[c]);
     }
     free(bus->clusters);
-    free(bus->watches.prefixes);
+    rbi_watched_deinit(&bus->watches);
     free(bus->events.items);
     rbi_calls_deinit(&bus->calls);
     rbi_control_close(bus);
     rbi_pool_deinit(&bus->pool);
     rbi_segment_deinit(&bus->page_segment);
     rbi_segment_deinit(&bus->directory_segment);
+    rbi_directory_release_held(bus);
     if (bus->peers.map != NULL) {
         ck_hs_destroy(&bus->peers);
     }

@@ -32,7 +32,6 @@ struct rbi_cluster {
     uint64_t id;
     bool all;            /* targeted as a whole */
     bool known;          /* the daemon named an instance at least once */
-    uint64_t sweep_ns;   /* when members that a new daemon has not named are dropped */
     bool dispatch_stale; /* members changed since the tables were built */
     struct rbi_link_terms terms;
     struct rbi_member *members; /* sorted by instance */

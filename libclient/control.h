@@ -30,7 +30,9 @@ struct rbi_control {
     bool write_armed;
     uint32_t serial;
     uint32_t register_serial;
-    uint32_t protocol; /* that both speak */
+    uint32_t protocol;          /* that both speak */
+    bool settling;              /* the daemon is new, and waits for others to come back to it */
+    uint64_t compared_revision; /* what we know holds all changes up to it; 0: unknown */
     uint64_t daemon_incarnation;
     uint64_t cookie;
     uint64_t retry_ns;

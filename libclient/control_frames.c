@@ -40,25 +40,6 @@ static void send_register(struct ringbus *bus)
         rbi_control_send(bus, RBI_WIRE_REGISTER, &body, fds, RBI_ARRAY_SIZE(fds));
 }
 
-static void map_directory(struct ringbus *bus, int fd, uint64_t bytes)
-{
-    struct rbi_segment segment = RBI_SEGMENT_NULL;
-    struct rbi_directory_view view;
-    int r = rbi_segment_adopt(&segment, fd, RBI_SEGMENT_DIRECTORY, bytes, bytes);
-    if (r == 0) {
-        r = rbi_directory_view_init(&view, segment.base, segment.size);
-    }
-    if (r < 0) {
-        rbi_segment_deinit(&segment);
-        (void)rbi_fail_errno(bus, r, "mapping the directory");
-        return; /* everything but look-ups works without it */
-    }
-    rbi_segment_deinit(&bus->directory_segment);
-    bus->directory_segment = segment;
-    bus->directory = view;
-    bus->directory_mapped = true;
-}
-
 /* What the application left open, the bus's configuration decides. Untrusted as any other. */
 static void take_terms(struct ringbus *bus, const struct rbi_wire_hello_ok *body)
 {
@@ -85,12 +66,15 @@ on_hello_ok(struct ringbus *bus, const struct rbi_wire_hello_ok *body, struct rb
     }
     take_terms(bus, body);
     control->protocol = (uint32_t)rbi_min_u64(body->protocol, RBI_WIRE_PROTOCOL_MAX);
+    const bool greeting = control->phase == RBI_CONTROL_HELLO; /* else a larger one takes over */
     /* First: while the daemon looks at it there is time for the mapping. */
-    if (control->phase == RBI_CONTROL_HELLO) {
+    if (greeting) {
         send_register(bus); /* still names the daemon that gave our incarnation */
         control->daemon_incarnation = body->daemon_incarnation;
-    } /* else a larger directory has taken over */
-    map_directory(bus, fd, body->directory_bytes);
+        control->settling = control->protocol >= 2 && body->settling != 0;
+        control->compared_revision = 0;
+    }
+    rbi_directory_map(bus, fd, body->directory_bytes, greeting && control->ever_on);
     (void)close(fd);
 }
 
@@ -151,7 +135,7 @@ static void on_registered(struct ringbus *bus,
         if (same_life) {
             tell_links(bus); /* else their other ends were told of our death */
         }
-        rbi_target_resend(bus);
+        rbi_target_returned(bus);
     }
 }
 
@@ -356,6 +340,17 @@ static void on_link_down(struct ringbus *bus, const struct rbi_wire_link_down *b
     }
 }
 
+/* ---- news ------------------------------------------------------------------------------- */
+
+static void on_event(struct ringbus *bus, const struct rbi_wire_event *event)
+{
+    /* Older than what we have read in the directory since: it would bring back the past. */
+    if (event->initial == 0 && event->revision <= bus->control.compared_revision) {
+        return;
+    }
+    rbi_target_event(bus, event);
+}
+
 /* ---- errors ------------------------------------------------------------------------------ */
 
 static void on_error(struct ringbus *bus,
@@ -396,7 +391,7 @@ void rbi_control_frame(struct ringbus *bus,
         on_error(bus, header, &body->error);
         break;
     case RBI_WIRE_EVENT:
-        rbi_target_event(bus, &body->event);
+        on_event(bus, &body->event);
         break;
     case RBI_WIRE_RESYNC:
         rbi_target_resync(bus);
@@ -406,6 +401,12 @@ void rbi_control_frame(struct ringbus *bus,
         break;
     case RBI_WIRE_LINKED:
         on_linked(bus, header, &body->linked, fds);
+        break;
+    case RBI_WIRE_SETTLED:
+        bus->control.settling = false;
+        if (bus->control.phase == RBI_CONTROL_ON) {
+            rbi_target_settled(bus);
+        }
         break;
     case RBI_WIRE_LINK_DOWN:
         on_link_down(bus, &body->link_down);

@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Time for every client to come back to a restarted daemon: retries end at 1 s of jitter. */
-#define SWEEP_AFTER_MS 3000U
-
 static int check_path(struct ringbus *bus,
                       const char *path,
                       unsigned elements_min,
@@ -73,7 +70,6 @@ add_cluster(struct ringbus *bus, uint64_t id, const char *path, unsigned length)
         return NULL;
     }
     cluster->id = id;
-    cluster->sweep_ns = RBI_NEVER;
     cluster->owner_stale = true;
     cluster->cursor = (unsigned)rbi_random_below(bus, 1024);
     (void)snprintf(cluster->path, sizeof cluster->path, "%.*s", (int)length, path);
@@ -324,6 +320,7 @@ static int do_unwatch(struct ringbus *bus, const char *prefix)
             watches->count--;
             memmove(watches->prefixes[i], watches->prefixes[i + 1],
                     (watches->count - i) * sizeof *watches->prefixes);
+            rbi_watched_forget_unwatched(bus);
             return 0;
         }
     }
@@ -344,10 +341,7 @@ int ringbus_unwatch(struct ringbus *bus, const char *prefix)
 
 static void resend_cluster(struct ringbus *bus, struct rbi_cluster *cluster)
 {
-    cluster->sweep_ns = bus->now_ns + SWEEP_AFTER_MS * RBI_NS_PER_MS;
-    rbi_deadline_at_most(bus, cluster->sweep_ns);
     for (unsigned m = 0; m < cluster->member_count; m++) {
-        cluster->members[m].seen = false;
         if (cluster->members[m].pinned) {
             send_target(bus, cluster->members[m].path);
         }
@@ -407,24 +401,18 @@ do_instances(struct ringbus *bus, const char *path, struct ringbus_instance *out
         return rbi_fail(bus, RINGBUS_E_NO_DAEMON, "the directory was never received");
     }
     const unsigned room = max > 65536 ? 65536U : (unsigned)max;
-    struct rbi_directory_instance *instances = calloc(room == 0 ? 1 : room, sizeof *instances);
+    bool absent = false;
+    struct rbi_directory_instance *instances =
+        rbi_directory_list(bus, rbi_cluster_id(path, info.length), &head, &absent);
     if (instances == NULL) {
-        return rbi_fail_errno(bus, -ENOMEM, "list of instances");
+        return absent ? rbi_fail(bus, RINGBUS_E_NO_SERVICE, "no cluster %s is known", path)
+                      : rbi_fail(bus, RINGBUS_E_NOT_READY, "%s changes too fast; try again", path);
     }
-    r = rbi_directory_read(&bus->directory, rbi_cluster_id(path, info.length), &head, instances,
-                           room);
-    if (r == RBI_DIRECTORY_OK || r == RBI_DIRECTORY_ROOM) {
-        for (unsigned i = 0; i < room && i < head.instance_count; i++) {
-            fill_instance(bus, &head, &instances[i], &out[i]);
-        }
-        r = head.instance_count > INT32_MAX ? INT32_MAX : (int)head.instance_count;
-    } else if (r == RBI_DIRECTORY_ABSENT) {
-        r = rbi_fail(bus, RINGBUS_E_NO_SERVICE, "no cluster %s is known", path);
-    } else {
-        r = rbi_fail(bus, RINGBUS_E_NOT_READY, "%s changes too fast; try again", path);
+    for (unsigned i = 0; i < room && i < head.instance_count; i++) {
+        fill_instance(bus, &head, &instances[i], &out[i]);
     }
     free(instances);
-    return r;
+    return head.instance_count > INT32_MAX ? INT32_MAX : (int)head.instance_count;
 }
 
 int ringbus_instances(struct ringbus *bus,

@@ -25,6 +25,7 @@
 #include "libclient/control.h"
 #include "libclient/end.h"
 #include "libclient/request.h"
+#include "libclient/watched.h"
 #include "shm/bell.h"
 #include "shm/handoff.h"
 #include "shm/lane.h"
@@ -60,13 +61,6 @@
 struct rbi_cluster;
 struct rbi_member;
 struct rbi_view;
-
-/** Prefixes given to ringbus_watch(). */
-struct rbi_watches {
-    char (*prefixes)[RBI_PATH_MAX + 1];
-    unsigned count;
-    unsigned room;
-};
 
 /** Events wait here until ringbus_poll() can call back: never from inside our own tables. */
 struct rbi_queued_event {
@@ -149,6 +143,11 @@ struct ringbus {
     struct rbi_segment page_segment;
     struct rbi_segment directory_segment;
     struct rbi_directory_view directory;
+    struct rbi_segment held_segment; /* of the daemon before; base NULL: none is held */
+    struct rbi_directory_view held_directory;
+    struct rbi_pidf *gone; /* whose links told of their end while no daemon could */
+    unsigned gone_count;
+    uint64_t sweep_ns; /* when who was not named by a new daemon is dropped; RBI_NEVER */
     bool directory_mapped;
     void *guard_page;
     ck_hs_t peers; /* &end->peer of every end, by (cluster, instance) */
@@ -440,10 +439,15 @@ rbi_cluster_pick(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, u
 void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end);
 /** An EVENT of the daemon. */
 void rbi_target_event(struct ringbus *bus, const struct rbi_wire_event *event);
-/** Events were lost: compares all targets with the directory. */
-void rbi_target_resync(struct ringbus *bus);
 /** Its link has failed or ended: sets when to try again, twice as late as the last time. */
 void rbi_member_back_off(struct ringbus *bus, struct rbi_member *member);
+/** Reports the end of an instance as if the daemon had, unless it is not known. */
+void rbi_target_removed(struct ringbus *bus,
+                        const struct rbi_pidf *pidf,
+                        const char *path,
+                        enum rbi_reason reason);
+/** A link has ended: its peer goes too, where no daemon would tell so. */
+void rbi_target_link_over(struct ringbus *bus, const struct rbi_end *end);
 /** Introduces members whose time has come. @return the next such time */
 uint64_t rbi_target_tick(struct ringbus *bus, uint64_t now_ns);
 /** Sends every TARGET and WATCH again, after a reconnect. */
@@ -460,6 +464,82 @@ void rbi_target_introductions_lost(struct ringbus *bus);
 bool rbi_target_wants(struct ringbus *bus,
                       const struct rbi_pidf *peer,
                       struct rbi_link_terms *terms);
+
+/* ---- resync.c: what we know against what the directory says ------------------------------ */
+
+/** Events were lost: compares targets and watched prefixes with the directory. */
+void rbi_target_resync(struct ringbus *bus);
+/** Registered with a daemon that knows nothing of us: tells it what we want to hear of. */
+void rbi_target_returned(struct ringbus *bus);
+/** Who has not come back to the new daemon by now is gone. */
+void rbi_target_settled(struct ringbus *bus);
+/** The same, where the daemon does not say when: its time is over. */
+void rbi_target_sweep(struct ringbus *bus);
+
+/* ---- directory.c ------------------------------------------------------------------------ */
+
+/** Maps a directory that was sent. @param hold  keep the one before beside it */
+void rbi_directory_map(struct ringbus *bus, int fd, uint64_t bytes, bool hold);
+/** The new one is complete: lets go of the one before, and of who was noted as gone. */
+void rbi_directory_release_held(struct ringbus *bus);
+/** Its link has told of its end, and no daemon has: it is listed no more. */
+void rbi_directory_note_gone(struct ringbus *bus, const struct rbi_pidf *pidf);
+/**
+ * Copies a cluster's snapshot whole.
+ * @return instances, freed by the caller; NULL: @p absent, or it cannot be had now
+ */
+struct rbi_directory_instance *rbi_directory_snapshot(const struct rbi_directory_view *view,
+                                                      uint64_t cluster,
+                                                      struct rbi_directory_cluster *head,
+                                                      bool *absent);
+/** The same, with those whom the daemon before had listed, while they may still come back. */
+struct rbi_directory_instance *rbi_directory_list(struct ringbus *bus,
+                                                  uint64_t cluster,
+                                                  struct rbi_directory_cluster *head,
+                                                  bool *absent);
+
+/* ---- news.c, watched.c ------------------------------------------------------------------ */
+
+enum rbi_news {
+    RBI_NEWS_NONE = 0, /* known already */
+    RBI_NEWS_ADDED = 1,
+    RBI_NEWS_UPDATED = 2,
+    RBI_NEWS_REMOVED = 3,
+    RBI_NEWS_REPLACED = 4, /* another life of what is known: REMOVED, then ADDED */
+};
+
+/** What an event tells to one who knows this. @param known_incarnation  0: knows nothing */
+enum rbi_news rbi_news_of(uint32_t known_incarnation,
+                          uint32_t known_state,
+                          uint32_t known_weight,
+                          const struct rbi_wire_event *event);
+/** Reports it to the application. */
+void rbi_news_emit(struct ringbus *bus,
+                   enum rbi_news news,
+                   const struct rbi_wire_event *event,
+                   uint32_t old_incarnation);
+/** Whether a path is below a watched prefix. */
+bool rbi_watched_path(const struct ringbus *bus, const char *path, size_t length);
+/** Whether an instance of this cluster can be. */
+bool rbi_watched_cluster(const struct ringbus *bus, const char *path, size_t length);
+/** Takes in an event below a watched prefix. @param old_incarnation  set when REPLACED */
+enum rbi_news rbi_watched_event(struct ringbus *bus,
+                                const struct rbi_wire_event *event,
+                                uint32_t *old_incarnation);
+/** Marks all as not named. */
+void rbi_watched_unsee(struct ringbus *bus);
+/** Marks one as named, if it is known in this life. */
+void rbi_watched_see(struct ringbus *bus, const struct rbi_pidf *pidf);
+/** Whether an instance was reported in this life. @param seen  set then: the daemon has named it */
+bool rbi_watched_knows(struct ringbus *bus, const struct rbi_pidf *pidf, bool *seen);
+/** Reports the end of those not named; of those linked to us not, where asked. */
+void rbi_watched_drop_unseen(struct ringbus *bus, enum rbi_reason reason, bool spare_linked);
+/** A prefix is not watched any more: forgets, without a word, what was below it alone. */
+void rbi_watched_forget_unwatched(struct ringbus *bus);
+void rbi_watched_deinit(struct rbi_watches *watches);
+
+/** Set of pointers to struct rbi_pidf, by cluster and instance. 0; -ENOMEM */
+int rbi_address_set_init(ck_hs_t *set);
 
 static inline struct rbi_pidf rbi_member_pidf(const struct rbi_cluster *cluster,
                                               const struct rbi_member *member)

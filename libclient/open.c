@@ -213,11 +213,11 @@ static bool hs_compare(const void *a, const void *b)
     return x->cluster == y->cluster && x->instance == y->instance;
 }
 
-static int make_index(struct ringbus *bus)
+int rbi_address_set_init(ck_hs_t *set)
 {
     static struct ck_malloc allocator = {.malloc = hs_malloc, .free = hs_free};
-    return ck_hs_init(&bus->peers, CK_HS_MODE_SPMC | CK_HS_MODE_OBJECT, hs_hash, hs_compare,
-                      &allocator, 64, 0)
+    return ck_hs_init(set, CK_HS_MODE_SPMC | CK_HS_MODE_OBJECT, hs_hash, hs_compare, &allocator, 64,
+                      0)
                ? 0
                : -ENOMEM;
 }
@@ -256,6 +256,8 @@ static void note_program(struct ringbus *bus)
 static void init_fields(struct ringbus *bus, const struct ringbus_options *options)
 {
     bus->page_segment.fd = bus->directory_segment.fd = bus->pool.segment.fd = -1;
+    bus->held_segment.fd = -1;
+    bus->sweep_ns = RBI_NEVER;
     bus->epoll = bus->wake = bus->timer = -1;
     bus->control.sock = -1;
     bus->control.out_last = &bus->control.out_first;
@@ -290,7 +292,7 @@ prepare(struct ringbus *bus, const struct ringbus_options *options, struct rbi_p
     if (r != 0) {
         return r;
     }
-    r = make_index(bus);
+    r = rbi_address_set_init(&bus->peers);
     r = r != 0 ? r : rbi_epoll_init(bus);
     return r < 0 ? rbi_fail_errno(bus, r, "opening a handle") : 0;
 }

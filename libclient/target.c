@@ -271,75 +271,99 @@ member_removed(struct ringbus *bus, struct rbi_cluster *cluster, const struct rb
     cluster->dispatch_stale = true;
 }
 
-static bool is_watched(const struct ringbus *bus, const struct rbi_text *path)
+static bool member_is_linked(const struct rbi_cluster *cluster, int32_t instance)
 {
-    for (unsigned i = 0; i < bus->watches.count; i++) {
-        const char *prefix = bus->watches.prefixes[i];
-        if (rbi_path_has_prefix(path->bytes, path->length, prefix, strlen(prefix))) {
-            return true;
-        }
-    }
-    return false;
+    const struct rbi_member *member = rbi_member_find(cluster, instance);
+    return member != NULL && member->end != NULL;
 }
 
 void rbi_target_event(struct ringbus *bus, const struct rbi_wire_event *event)
 {
     struct rbi_cluster *cluster = rbi_cluster_find(bus, event->cluster);
-    const struct rbi_pidf peer = {
-        .cluster = event->cluster, .instance = event->instance, .incarnation = event->incarnation};
-    bool fresh = true;
+    enum rbi_news news = RBI_NEWS_NONE;
+    uint32_t old_incarnation = 0;
+    if (rbi_watched_path(bus, event->path.bytes, event->path.length)) {
+        news = rbi_watched_event(bus, event, &old_incarnation);
+    }
     if (cluster != NULL) {
         const struct rbi_member *known = rbi_member_find(cluster, event->instance);
-        /* After a reconnect the daemon tells everything again: the same again is no news. */
-        fresh = known == NULL || known->incarnation != event->incarnation ||
-                known->state != event->state || known->weight != event->weight ||
-                event->change == RBI_CHANGE_REMOVED;
+        const uint32_t known_incarnation = known != NULL ? known->incarnation : 0;
+        const enum rbi_news of_target =
+            known != NULL ? rbi_news_of(known->incarnation, known->state, known->weight, event)
+                          : rbi_news_of(0, 0, 0, event);
+        if (news == RBI_NEWS_NONE) {
+            news = of_target;
+            old_incarnation = known_incarnation;
+        }
         cluster->known = true;
         if (event->change == RBI_CHANGE_REMOVED) {
-            fresh = known != NULL && known->incarnation == event->incarnation;
             member_removed(bus, cluster, event);
+        } else if (of_target == RBI_NEWS_NONE && member_is_linked(cluster, event->instance)) {
+            rbi_member_find(cluster, event->instance)->seen = true; /* told again: as it was */
         } else {
             member_present(bus, cluster, event);
         }
     }
-    if ((cluster != NULL && fresh) || is_watched(bus, &event->path)) {
-        rbi_emit_simple(bus,
-                        event->change == RBI_CHANGE_ADDED     ? RINGBUS_EVENT_ADDED
-                        : event->change == RBI_CHANGE_REMOVED ? RINGBUS_EVENT_REMOVED
-                                                              : RINGBUS_EVENT_UPDATED,
-                        &peer, event->path.bytes, (enum rbi_reason)event->reason, 0);
-    }
+    rbi_news_emit(bus, news, event, old_incarnation);
 }
 
-/* A new daemon has had time to hear from everybody: who is not named has died meanwhile. */
-static void sweep(struct ringbus *bus, struct rbi_cluster *cluster)
+void rbi_target_removed(struct ringbus *bus,
+                        const struct rbi_pidf *pidf,
+                        const char *path,
+                        enum rbi_reason reason)
 {
-    cluster->sweep_ns = RBI_NEVER;
-    for (unsigned m = cluster->member_count; m-- > 0;) {
-        const struct rbi_member *member = &cluster->members[m];
-        const bool alive = member->end != NULL && member->end->usable;
-        if (member->seen || alive || member->incarnation == 0) {
-            continue;
-        }
-        struct rbi_wire_event gone = {.change = RBI_CHANGE_REMOVED,
-                                      .cluster = cluster->id,
-                                      .instance = member->instance,
-                                      .incarnation = member->incarnation,
-                                      .reason = RBI_REASON_CRASHED};
-        rbi_text_set(&gone.path, member->path);
-        rbi_target_event(bus, &gone);
+    struct rbi_wire_event event = {.change = RBI_CHANGE_REMOVED,
+                                   .cluster = pidf->cluster,
+                                   .instance = pidf->instance,
+                                   .incarnation = pidf->incarnation,
+                                   .reason = (uint32_t)reason};
+    rbi_text_set(&event.path, path);
+    rbi_target_event(bus, &event);
+}
+
+/* Whether an application was told of this life. @param seen  set then: the daemon has named it */
+static bool is_known(struct ringbus *bus, const struct rbi_pidf *pidf, bool *seen)
+{
+    const struct rbi_cluster *cluster = rbi_cluster_find(bus, pidf->cluster);
+    const struct rbi_member *member =
+        cluster != NULL ? rbi_member_find(cluster, pidf->instance) : NULL;
+    if (member != NULL && member->incarnation == pidf->incarnation) {
+        *seen = member->seen;
+        return true;
+    }
+    return rbi_watched_knows(bus, pidf, seen);
+}
+
+void rbi_target_link_over(struct ringbus *bus, const struct rbi_end *end)
+{
+    const struct rbi_pidf pidf = end->peer;
+    bool seen = false;
+    const bool dead =
+        end->leave_reason == RBI_REASON_CRASHED || end->leave_reason == RBI_REASON_LEFT;
+    if (end->loop || bus->closing) {
+        return;
+    }
+    if (dead && (bus->control.phase != RBI_CONTROL_ON || bus->held_segment.base != NULL)) {
+        rbi_directory_note_gone(bus, &pidf);
+    }
+    if (!is_known(bus, &pidf, &seen)) {
+        return;
+    }
+    const bool settled = !bus->control.settling && bus->sweep_ns == RBI_NEVER;
+    /* No daemon has it in its directory, or there is none: nobody else will tell that it went. */
+    if (bus->control.phase != RBI_CONTROL_ON ? dead : settled && !seen) {
+        rbi_target_removed(bus, &pidf, end->path, end->leave_reason);
     }
 }
 
 uint64_t rbi_target_tick(struct ringbus *bus, uint64_t now_ns)
 {
-    uint64_t next_ns = RBI_NEVER;
+    if (bus->sweep_ns <= now_ns) {
+        rbi_target_sweep(bus);
+    }
+    uint64_t next_ns = bus->sweep_ns;
     for (unsigned c = 0; c < bus->cluster_count; c++) {
         struct rbi_cluster *cluster = bus->clusters[c];
-        if (cluster->sweep_ns <= now_ns) {
-            sweep(bus, cluster);
-        }
-        next_ns = rbi_min_u64(next_ns, cluster->sweep_ns);
         for (unsigned m = 0; m < cluster->member_count; m++) {
             struct rbi_member *member = &cluster->members[m];
             if (!member->wanted) {

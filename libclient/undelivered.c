@@ -139,4 +139,5 @@ void rbi_end_finish_leaving(struct ringbus *bus, struct rbi_end *end)
         rbi_emit_simple(bus, RINGBUS_EVENT_DOWN, &end->peer, end->path, end->leave_reason,
                         end->leave_reason == RBI_REASON_BAD_PEER ? RINGBUS_E_BAD_PEER : 0);
     }
+    rbi_target_link_over(bus, end);
 }

@@ -360,15 +360,15 @@ static void test_parse_ends_of_every_range(void **state)
         assert_int_equal(parse(text), 1);
         assert_non_null(strstr(errors.items[0].text, "out of range"));
     }
-    assert_int_equal(tried, 18);
+    assert_int_equal(tried, 19);
 }
 
 static void test_restart_is_asked_for_where_it_is_needed(void **state)
 {
     (void)state;
-    static const char *const restart[] = {"daemon.socket",      "daemon.socket_mode",
-                                          "daemon.loop",        "directory.slots",
-                                          "directory.clusters", "directory.snapshots"};
+    static const char *const restart[] = {
+        "daemon.socket",      "daemon.socket_mode",  "daemon.loop",       "directory.slots",
+        "directory.clusters", "directory.snapshots", "daemon.return_time"};
     for (size_t i = 0; i < rbi_config_schema.count; i++) {
         const struct rbi_config_key *key = &rbi_config_schema.keys[i];
         bool expected = false;

@@ -473,7 +473,10 @@ ringbus_instances(struct ringbus *bus, const char *path, struct ringbus_instance
 
 /**
  * Reports ADDED, UPDATED and REMOVED for every instance below a prefix, starting with an
- * ADDED for each present one.
+ * ADDED for each present one. What changed while the daemon was away is reported once it is
+ * back and others have had time to come back too (daemon.return_time, 2 s by default): REMOVED
+ * for who has died, REMOVED and then ADDED for who was restarted, ADDED for who is new, and
+ * nothing for who lived on. Instances below several watched prefixes are reported once.
  * @param prefix  "/" or 1 to 7 elements
  */
 RINGBUS_API int ringbus_watch(struct ringbus *bus, const char *prefix);

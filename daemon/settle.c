@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/settle.h"
+
+#include "daemon/daemon.h"
+
+#include <inttypes.h>
+
+static void settle_over(void *context)
+{
+    struct rbi_daemon *daemon = context;
+    const struct rbi_wire_settled settled = {.revision = daemon->registry.revision};
+    daemon->settle.settling = false;
+    RBI_LIST_EACH(node, spare, &daemon->peers.all)
+    {
+        struct rbi_peer *peer = RBI_CONTAINER_OF(node, struct rbi_peer, in_peers);
+        if (peer->protocol >= 2 && peer->hello && !peer->doomed) {
+            rbi_peer_send(peer, RBI_WIRE_SETTLED, &settled, 0);
+        }
+    }
+    rbi_log(RBI_LOG_INFO, "settled", "endpoints=%" PRIu32 " links=%" PRIu32,
+            daemon->registry.endpoint_count, daemon->links.count);
+}
+
+void rbi_settle_start(struct rbi_daemon *daemon)
+{
+    const uint64_t time_ns = (uint64_t)daemon->config.daemon.return_time_ms * 1000000;
+    daemon->settle.settling = time_ns != 0;
+    if (daemon->settle.settling) {
+        rbi_loop_timer_set(daemon->loop, &daemon->settle.timer, daemon->started_ns + time_ns,
+                           settle_over, daemon);
+    }
+}

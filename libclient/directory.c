@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libclient/directory.c - the directory as we have it mapped. That of a new daemon is empty
+ * at first: until everybody has had time to come back to it, the one of its predecessor is
+ * held beside it, so that nobody who lives vanishes for those who ask in between.
+ */
+#include "libclient/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void rbi_directory_map(struct ringbus *bus, int fd, uint64_t bytes, bool hold)
+{
+    struct rbi_segment segment = RBI_SEGMENT_NULL;
+    struct rbi_directory_view view;
+    int r = rbi_segment_adopt(&segment, fd, RBI_SEGMENT_DIRECTORY, bytes, bytes);
+    if (r == 0) {
+        r = rbi_directory_view_init(&view, segment.base, segment.size);
+    }
+    if (r < 0) {
+        rbi_segment_deinit(&segment);
+        (void)rbi_fail_errno(bus, r, "mapping the directory");
+        return; /* everything but look-ups works without it */
+    }
+    if (hold && bus->directory_mapped && bus->held_segment.base == NULL) {
+        bus->held_segment = bus->directory_segment;
+        bus->held_directory = bus->directory;
+    } else {
+        rbi_segment_deinit(&bus->directory_segment);
+    }
+    bus->directory_segment = segment;
+    bus->directory = view;
+    bus->directory_mapped = true;
+}
+
+void rbi_directory_release_held(struct ringbus *bus)
+{
+    rbi_segment_deinit(&bus->held_segment);
+    bus->held_segment = (struct rbi_segment)RBI_SEGMENT_NULL;
+    free(bus->gone);
+    bus->gone = NULL;
+    bus->gone_count = 0;
+}
+
+#define READ_TRIES 4U
+
+struct rbi_directory_instance *rbi_directory_snapshot(const struct rbi_directory_view *view,
+                                                      uint64_t cluster,
+                                                      struct rbi_directory_cluster *head,
+                                                      bool *absent)
+{
+    struct rbi_directory_instance *instances = NULL;
+    unsigned room = 64;
+    *absent = false;
+    for (unsigned i = 0; i < READ_TRIES; i++) {
+        struct rbi_directory_instance *larger = realloc(instances, room * sizeof *larger);
+        if (larger == NULL) {
+            break;
+        }
+        instances = larger;
+        const int r = rbi_directory_read(view, cluster, head, instances, room);
+        if (r == RBI_DIRECTORY_OK) {
+            return instances;
+        }
+        if (r == RBI_DIRECTORY_ABSENT) {
+            *absent = true;
+            break;
+        }
+        if (r == RBI_DIRECTORY_ROOM) {
+            room = head->instance_count + 16; /* it may have grown by then */
+        }
+    }
+    free(instances);
+    return NULL;
+}
+
+/* ---- who is known to be dead ---------------------------------------------------------------- */
+
+void rbi_directory_note_gone(struct ringbus *bus, const struct rbi_pidf *pidf)
+{
+    struct rbi_pidf *gone = realloc(bus->gone, (bus->gone_count + 1U) * sizeof *gone);
+    if (gone != NULL) {
+        bus->gone = gone;
+        bus->gone[bus->gone_count++] = *pidf;
+    } /* else it is listed until a daemon has settled */
+}
+
+static bool is_gone(const struct ringbus *bus, uint64_t cluster, int32_t instance, uint32_t life)
+{
+    for (unsigned i = 0; i < bus->gone_count; i++) {
+        const struct rbi_pidf *gone = &bus->gone[i];
+        if (gone->cluster == cluster && gone->instance == instance && gone->incarnation == life) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void leave_out_gone(const struct ringbus *bus,
+                           struct rbi_directory_cluster *head,
+                           struct rbi_directory_instance *instances)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; bus->gone_count > 0 && i < head->instance_count; i++) {
+        if (!is_gone(bus, head->cluster, instances[i].instance, instances[i].incarnation)) {
+            instances[kept++] = instances[i];
+        }
+    }
+    head->instance_count = bus->gone_count > 0 ? kept : head->instance_count;
+}
+
+/* ---- a list of instances -------------------------------------------------------------------- */
+
+static bool lists(const struct rbi_directory_instance *instances, unsigned count, int32_t instance)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (instances[i].instance == instance) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Adds those of the predecessor's list whom the new one does not name. */
+static struct rbi_directory_instance *add_held(struct ringbus *bus,
+                                               uint64_t cluster,
+                                               struct rbi_directory_cluster *head,
+                                               struct rbi_directory_instance *instances)
+{
+    struct rbi_directory_cluster held_head;
+    bool absent = false;
+    struct rbi_directory_instance *held =
+        rbi_directory_snapshot(&bus->held_directory, cluster, &held_head, &absent);
+    if (held == NULL) {
+        return instances;
+    }
+    const unsigned named = head->instance_count;
+    struct rbi_directory_instance *all =
+        realloc(instances, (named + held_head.instance_count + 1U) * sizeof *all);
+    if (all == NULL) {
+        free(held);
+        return instances;
+    }
+    for (unsigned i = 0; i < held_head.instance_count; i++) {
+        if (!lists(all, named, held[i].instance)) {
+            all[head->instance_count++] = held[i];
+        }
+    }
+    free(held);
+    return all;
+}
+
+struct rbi_directory_instance *rbi_directory_list(struct ringbus *bus,
+                                                  uint64_t cluster,
+                                                  struct rbi_directory_cluster *head,
+                                                  bool *absent)
+{
+    struct rbi_directory_instance *instances =
+        rbi_directory_snapshot(&bus->directory, cluster, head, absent);
+    if (bus->held_segment.base != NULL && *absent) {
+        instances = rbi_directory_snapshot(&bus->held_directory, cluster, head, absent);
+    } else if (bus->held_segment.base != NULL && instances != NULL) {
+        instances = add_held(bus, cluster, head, instances);
+    }
+    if (instances != NULL) {
+        leave_out_gone(bus, head, instances);
+    }
+    return instances;
+}
