@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bus/link.c - the link's state machine. One function an input; what is reported follows
- * from whether the link was and is usable, in one place, so that no path can report
- * twice or forget to. Only a tick moves last_tick_ns: any other input after a sleep
+ * from whether the link was and is usable and suspect, in one place, so that no path can
+ * report twice or forget to. Only a tick moves asked_ns: any other input after a sleep
  * would wipe out the evidence of it.
  */
 #include "bus/link.h"
 
 #define NS_PER_MS       UINT64_C(1000000)
 #define SUSPICION       2U /* intervals that a tick may be late before its judge suspects itself */
+#define PUNCTUAL        4U /* a verdict wants a tick that is late by an interval / 4 at most */
 #define ACK_WAIT_MS_MIN 2000U
 
 static uint64_t ns_of(uint32_t ms)
@@ -41,7 +42,7 @@ void rbi_link_init(struct rbi_link_fsm *link, uint64_t now_ns)
 {
     *link = (struct rbi_link_fsm){
         .last_heard_ns = now_ns,
-        .last_tick_ns = now_ns,
+        .asked_ns = now_ns + ns_of(ACK_WAIT_MS_MIN),
         .ack_deadline_ns = now_ns + ns_of(RBI_LINK_UNUSED_MS),
     };
 }
@@ -59,7 +60,8 @@ static void close_link(struct rbi_link_fsm *link, enum rbi_reason reason)
     link->reason = reason;
     link->mine = RBI_USE_IDLE;
     link->theirs = RBI_USE_IDLE;
-    link->ping_sent_ns = 0;
+    link->asking = false;
+    link->suspect = false;
 }
 
 static void say_goodbye(struct rbi_link_actions *out, enum rbi_reason reason)
@@ -68,31 +70,65 @@ static void say_goodbye(struct rbi_link_actions *out, enum rbi_reason reason)
     out->reason = reason;
 }
 
-/** A record of the peer came: it is alive, whatever was asked of it. */
-static void heard(struct rbi_link_fsm *link, uint64_t now_ns)
+/** The peer gave a sign of life at @p given_ns: it is alive, whatever was asked of it. */
+static void heard(struct rbi_link_fsm *link, uint64_t given_ns)
 {
-    link->last_heard_ns = now_ns;
-    link->ping_sent_ns = 0;
+    link->last_heard_ns = rbi_max_u64(link->last_heard_ns, given_ns);
+    if (link->asking && given_ns < link->pinged_ns) {
+        return; /* older than the question */
+    }
+    link->asking = false;
     link->misses = 0;
+    link->suspect = false;
+    link->excused = false;
+    link->excuse_ns = 0;
     if (link->mine == RBI_USE_WAIT_ACK && link->theirs == RBI_USE_UP) {
         /* It uses the link: its answer to our READY waits for room, behind what it has to read. */
         link->ack_deadline_ns =
-            now_ns + rbi_max_u64(ns_of(link->my_terms.dead_after_ms), ns_of(ACK_WAIT_MS_MIN));
+            given_ns + rbi_max_u64(ns_of(link->my_terms.dead_after_ms), ns_of(ACK_WAIT_MS_MIN));
     }
+}
+
+/** When the next PING is due; what it finds unanswered is a miss. */
+static uint64_t ping_due_ns(const struct rbi_link_fsm *link)
+{
+    const uint64_t interval_ns = ns_of(link->my_terms.ping_interval_ms);
+    const uint64_t due_ns = link->pinged_ns + interval_ns;
+    if (link->asking) {
+        return due_ns;
+    }
+    const uint64_t life_ns = rbi_max_u64(link->last_heard_ns, link->pinged_ns);
+    return rbi_min_u64(due_ns, life_ns + interval_ns / 2);
+}
+
+/** Something is judged from now on: a tick each interval. Never moves what was asked for. */
+static void judge_from(struct rbi_link_fsm *link, uint64_t now_ns, uint32_t interval_ms)
+{
+    link->asked_ns = rbi_min_u64(link->asked_ns, now_ns + ns_of(interval_ms));
 }
 
 static void send_ping(struct rbi_link_fsm *link, uint64_t now_ns, struct rbi_link_actions *out)
 {
     link->ping_id++;
-    /* 0 says that none is outstanding; a clock that stands at 0 must not look like it. */
-    link->ping_sent_ns = rbi_max_u64(now_ns, 1);
-    link->next_ping_ns = now_ns + ns_of(link->my_terms.ping_interval_ms);
+    link->pinged_ns = now_ns;
+    link->asking = true;
     out->todo |= RBI_LINK_DO_SEND_PING;
     out->id = link->ping_id;
 }
 
+/** PINGs begin, or begin anew: half an interval from now, less the spread of many links. */
+static void start_pings(struct rbi_link_fsm *link, uint64_t now_ns)
+{
+    const uint64_t half_ns = ns_of(link->my_terms.ping_interval_ms) / 2;
+    const uint64_t early_ns = half_ns / RBI_LINK_SPREAD * link->spread;
+    link->pinged_ns = now_ns > half_ns + early_ns ? now_ns - half_ns - early_ns : 0;
+    link->asking = false;
+    link->misses = 0;
+}
+
 static void on_open(struct rbi_link_fsm *link,
                     const struct rbi_link_terms *terms,
+                    uint32_t spread,
                     uint64_t now_ns,
                     struct rbi_link_actions *out)
 {
@@ -100,16 +136,16 @@ static void on_open(struct rbi_link_fsm *link,
         return;
     }
     link->my_terms = *terms;
+    link->spread = rbi_min_u64(spread, RBI_LINK_SPREAD) & UINT32_MAX;
     out->todo |= RBI_LINK_DO_SEND_READY;
+    judge_from(link, now_ns, terms->ping_interval_ms);
     if (link->mine == RBI_USE_IDLE) {
         link->mine = RBI_USE_WAIT_ACK;
         link->ack_deadline_ns =
             now_ns + rbi_max_u64(ns_of(terms->dead_after_ms), ns_of(ACK_WAIT_MS_MIN));
     } else if (link->mine == RBI_USE_UP) {
         /* A count of its own: the old one may be older than a sleep of this process. */
-        link->next_ping_ns = now_ns + ns_of(terms->ping_interval_ms);
-        link->ping_sent_ns = 0;
-        link->misses = 0;
+        start_pings(link, now_ns);
     }
 }
 
@@ -117,7 +153,7 @@ static void on_open(struct rbi_link_fsm *link,
 static void end_mine(struct rbi_link_fsm *link)
 {
     link->mine = RBI_USE_IDLE;
-    link->ping_sent_ns = 0;
+    link->asking = false;
     link->misses = 0;
 }
 
@@ -128,10 +164,12 @@ static void on_ready(struct rbi_link_fsm *link,
 {
     out->todo |= RBI_LINK_DO_SEND_ACK;
     out->reason = input->reason;
+    link->held = input->hold;
     if (input->reason == RBI_REASON_NONE) {
         link->theirs = RBI_USE_UP;
         link->their_terms = input->terms;
         link->their_ping_ns = now_ns;
+        judge_from(link, now_ns, input->terms.ping_interval_ms);
         return;
     }
     /* Refused, or refused after a change: the peer ends its use on reading so. */
@@ -154,6 +192,7 @@ static void on_ready_ack(struct rbi_link_fsm *link,
     if (link->mine == RBI_USE_IDLE) {
         return; /* we have given up that use since */
     }
+    link->held = input->hold;
     if (input->reason != RBI_REASON_NONE && link->theirs == RBI_USE_UP) {
         end_mine(link);
     } else if (input->reason != RBI_REASON_NONE) {
@@ -162,7 +201,7 @@ static void on_ready_ack(struct rbi_link_fsm *link,
         say_goodbye(out, RBI_REASON_LEFT);
     } else if (link->mine == RBI_USE_WAIT_ACK) {
         link->mine = RBI_USE_UP;
-        link->next_ping_ns = now_ns + ns_of(link->my_terms.ping_interval_ms);
+        start_pings(link, now_ns);
     }
 }
 
@@ -194,72 +233,127 @@ on_close(struct rbi_link_fsm *link, enum rbi_reason reason, struct rbi_link_acti
 
 /* ---- time -------------------------------------------------------------------------------- */
 
-/** A tick so much later than the interval that the judge itself must have been asleep. */
-static bool overslept(uint64_t now_ns, uint64_t due_ns, uint32_t interval_ms)
+/** The peer asked for it, and has a use that it holds. */
+static bool is_held(const struct rbi_link_fsm *link)
 {
-    return elapsed(now_ns, due_ns) > SUSPICION * ns_of(interval_ms);
+    return link->held && (link->mine == RBI_USE_UP || link->theirs == RBI_USE_UP);
 }
 
-/** The peer is silent: tell it, in case that it only slept, and close. */
-static void give_up(struct rbi_link_fsm *link, struct rbi_link_actions *out)
+/** How late this tick is. */
+static uint64_t late_ns(const struct rbi_link_fsm *link, uint64_t now_ns)
 {
-    close_link(link, RBI_REASON_SILENT);
-    say_goodbye(out, RBI_REASON_GIVEN_UP);
+    return elapsed(now_ns, link->asked_ns);
+}
+
+/** A tick so much later than it was due that the judge itself must have been asleep. */
+static bool overslept(const struct rbi_link_fsm *link, uint64_t now_ns, uint32_t interval_ms)
+{
+    return late_ns(link, now_ns) > SUSPICION * ns_of(interval_ms);
+}
+
+/**
+ * The peer is silent: tell it, in case that it only slept, and close. Not so after a tick that
+ * came late, once in each silence, and not for a peer that is held.
+ */
+static void give_up(struct rbi_link_fsm *link,
+                    uint64_t now_ns,
+                    uint32_t interval_ms,
+                    struct rbi_link_actions *out)
+{
+    if (!link->excused && late_ns(link, now_ns) > ns_of(interval_ms) / PUNCTUAL) {
+        link->excused = true;
+        link->excuse_ns = now_ns + ns_of(interval_ms);
+    }
+    if (now_ns >= link->excuse_ns && !is_held(link)) {
+        close_link(link, RBI_REASON_SILENT);
+        say_goodbye(out, RBI_REASON_GIVEN_UP);
+    }
+}
+
+/** Of waiting for an answer to READY, or for a READY. */
+static uint32_t wait_interval_ms(const struct rbi_link_fsm *link)
+{
+    return link->mine == RBI_USE_WAIT_ACK ? link->my_terms.ping_interval_ms : ACK_WAIT_MS_MIN;
 }
 
 static void tick_waiting(struct rbi_link_fsm *link, uint64_t now_ns, struct rbi_link_actions *out)
 {
-    const uint32_t interval_ms =
-        link->mine == RBI_USE_WAIT_ACK ? link->my_terms.ping_interval_ms : ACK_WAIT_MS_MIN;
-    if (overslept(now_ns, link->last_tick_ns + ns_of(interval_ms), interval_ms)) {
+    const uint32_t interval_ms = wait_interval_ms(link);
+    if (overslept(link, now_ns, interval_ms)) {
         const uint64_t wait =
             link->mine == RBI_USE_WAIT_ACK
                 ? rbi_max_u64(ns_of(link->my_terms.dead_after_ms), ns_of(ACK_WAIT_MS_MIN))
                 : ns_of(RBI_LINK_UNUSED_MS);
         link->ack_deadline_ns = now_ns + wait;
     } else if (now_ns >= link->ack_deadline_ns) {
-        give_up(link, out);
+        give_up(link, now_ns, interval_ms, out);
     }
 }
 
 static void tick_mine(struct rbi_link_fsm *link, uint64_t now_ns, struct rbi_link_actions *out)
 {
-    if (now_ns < link->next_ping_ns) {
+    const uint32_t interval_ms = link->my_terms.ping_interval_ms;
+    if (now_ns < ping_due_ns(link)) {
         return;
     }
-    if (overslept(now_ns, link->next_ping_ns, link->my_terms.ping_interval_ms)) {
+    if (overslept(link, now_ns, interval_ms)) {
         link->misses = 0;
-    } else if (link->ping_sent_ns != 0) {
-        link->misses++;
-        out->todo |= RBI_LINK_DO_COUNT_MISS;
+    } else if (link->asking) {
+        link->suspect = true;
+        if (link->misses < link->my_terms.ping_misses) {
+            link->misses++;
+            out->todo |= RBI_LINK_DO_COUNT_MISS;
+        }
         if (link->misses >= link->my_terms.ping_misses) {
-            give_up(link, out);
-            return;
+            give_up(link, now_ns, interval_ms, out);
+            if (link->closed) {
+                return;
+            }
         }
     }
-    send_ping(link, now_ns, out);
+    if (link->held && link->misses >= link->my_terms.ping_misses) {
+        link->pinged_ns = now_ns; /* asked often enough: the next miss is due all the same */
+    } else {
+        send_ping(link, now_ns, out);
+    }
+}
+
+/** Since when there is nothing of a peer that I judge by its records. */
+static uint64_t their_last_ns(const struct rbi_link_fsm *link)
+{
+    return link->mine == RBI_USE_UP ? link->their_ping_ns
+                                    : rbi_max_u64(link->their_ping_ns, link->last_heard_ns);
 }
 
 /** When their use ends if nothing comes. */
 static uint64_t their_end_ns(const struct rbi_link_fsm *link)
 {
-    const uint64_t last = link->mine == RBI_USE_UP
-                              ? link->their_ping_ns
-                              : rbi_max_u64(link->their_ping_ns, link->last_heard_ns);
-    return last + ns_of(link->their_terms.dead_after_ms);
+    return their_last_ns(link) + ns_of(link->their_terms.dead_after_ms);
+}
+
+/** When their silence becomes suspect. */
+static uint64_t their_doubt_ns(const struct rbi_link_fsm *link)
+{
+    return their_last_ns(link) + ns_of(link->their_terms.dead_after_ms) / 2;
 }
 
 static void tick_theirs(struct rbi_link_fsm *link, uint64_t now_ns, struct rbi_link_actions *out)
 {
     const uint32_t interval_ms = link->their_terms.ping_interval_ms;
-    if (overslept(now_ns, link->last_tick_ns + ns_of(interval_ms), interval_ms)) {
+    if (overslept(link, now_ns, interval_ms)) {
         link->their_ping_ns = now_ns;
-    } else if (now_ns < their_end_ns(link)) {
         return;
-    } else if (link->mine == RBI_USE_UP) {
+    }
+    if (link->mine != RBI_USE_UP && now_ns >= their_doubt_ns(link)) {
+        link->suspect = true;
+    }
+    if (now_ns < their_end_ns(link)) {
+        return;
+    }
+    if (link->mine == RBI_USE_UP) {
         link->theirs = RBI_USE_IDLE; /* a lapse: my own PINGs say whether it lives */
     } else {
-        give_up(link, out);
+        give_up(link, now_ns, interval_ms, out);
     }
 }
 
@@ -267,6 +361,35 @@ static bool waiting(const struct rbi_link_fsm *link)
 {
     return link->mine == RBI_USE_WAIT_ACK ||
            (link->mine == RBI_USE_IDLE && link->theirs == RBI_USE_IDLE);
+}
+
+/** @p due_ns, or the end of the peer's excuse behind it; never for one that is held. */
+static uint64_t verdict_ns(const struct rbi_link_fsm *link, uint64_t due_ns)
+{
+    return is_held(link) ? UINT64_MAX : rbi_max_u64(due_ns, link->excuse_ns);
+}
+
+/** When something is to be judged or sent, seen from a tick at @p tick_ns. */
+static uint64_t next_tick_ns(const struct rbi_link_fsm *link, uint64_t tick_ns)
+{
+    uint64_t due = UINT64_MAX;
+    /* While something is judged, a tick is asked for every interval: only so can a
+     * judge tell that it was asleep. */
+    if (waiting(link)) {
+        due = rbi_min_u64(verdict_ns(link, link->ack_deadline_ns),
+                          tick_ns + ns_of(wait_interval_ms(link)));
+    } else if (link->mine == RBI_USE_UP) {
+        due = ping_due_ns(link);
+    }
+    if (link->theirs == RBI_USE_UP) {
+        const uint64_t end_ns = their_end_ns(link);
+        due = rbi_min_u64(due, link->mine == RBI_USE_UP ? end_ns : verdict_ns(link, end_ns));
+        due = rbi_min_u64(due, tick_ns + ns_of(link->their_terms.ping_interval_ms));
+        if (link->mine != RBI_USE_UP && !link->suspect) {
+            due = rbi_min_u64(due, their_doubt_ns(link));
+        }
+    }
+    return due;
 }
 
 static void on_tick(struct rbi_link_fsm *link, uint64_t now_ns, struct rbi_link_actions *out)
@@ -279,29 +402,14 @@ static void on_tick(struct rbi_link_fsm *link, uint64_t now_ns, struct rbi_link_
     if (link->theirs == RBI_USE_UP) {
         tick_theirs(link, now_ns, out);
     }
-    link->last_tick_ns = now_ns;
+    link->asked_ns = next_tick_ns(link, now_ns);
 }
 
 uint64_t rbi_link_deadline_ns(const struct rbi_link_fsm *link)
 {
-    uint64_t due = UINT64_MAX;
-    if (link->closed) {
-        return due;
-    }
-    /* While something is judged, a tick is asked for every interval: only so can a
-     * judge tell that it was asleep. */
-    if (waiting(link)) {
-        const uint32_t interval_ms =
-            link->mine == RBI_USE_WAIT_ACK ? link->my_terms.ping_interval_ms : ACK_WAIT_MS_MIN;
-        due = rbi_min_u64(link->ack_deadline_ns, link->last_tick_ns + ns_of(interval_ms));
-    } else if (link->mine == RBI_USE_UP) {
-        due = link->next_ping_ns;
-    }
-    if (link->theirs == RBI_USE_UP) {
-        due = rbi_min_u64(due, their_end_ns(link));
-        due = rbi_min_u64(due, link->last_tick_ns + ns_of(link->their_terms.ping_interval_ms));
-    }
-    return due;
+    /* Not later than was asked for: a tick that is put off would look like a sleep. */
+    return link->closed ? UINT64_MAX
+                        : rbi_min_u64(link->asked_ns, next_tick_ns(link, link->asked_ns));
 }
 
 /* ---- one step ---------------------------------------------------------------------------- */
@@ -319,7 +427,7 @@ static void dispatch(struct rbi_link_fsm *link,
 {
     switch (input->type) {
     case RBI_LINK_OPEN:
-        on_open(link, &input->terms, now_ns, out);
+        on_open(link, &input->terms, input->spread, now_ns, out);
         break;
     case RBI_LINK_READY:
         heard(link, now_ns);
@@ -334,8 +442,10 @@ static void dispatch(struct rbi_link_fsm *link,
         on_ping(link, input, now_ns, out);
         break;
     case RBI_LINK_PONG:
-    case RBI_LINK_DATA:
         heard(link, now_ns);
+        break;
+    case RBI_LINK_DATA:
+        heard(link, input->given_ns != 0 ? rbi_min_u64(input->given_ns, now_ns) : now_ns);
         break;
     case RBI_LINK_DISCONNECT:
         close_link(link, reason_of_peer(input->reason));
@@ -362,11 +472,14 @@ void rbi_link_step(struct rbi_link_fsm *link,
         return;
     }
     const bool was_usable = rbi_link_usable(link);
+    const bool was_suspect = link->suspect;
     dispatch(link, input, now_ns, out);
     if (link->closed) {
         out->todo |= was_usable ? RBI_LINK_DO_REPORT_DOWN : RBI_LINK_DO_REPORT_FAILED;
         out->todo |= RBI_LINK_DO_CLOSE;
     } else if (!was_usable && rbi_link_usable(link)) {
         out->todo |= RBI_LINK_DO_REPORT_UP;
+    } else if (was_suspect != link->suspect) {
+        out->todo |= link->suspect ? RBI_LINK_DO_REPORT_SUSPECT : RBI_LINK_DO_REPORT_ALIVE;
     }
 }

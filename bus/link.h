@@ -21,15 +21,29 @@
  * The link may carry messages while at least one use is UP. After CLOSED nothing is
  * ever initiated on it; coming back needs a new link.
  *
- * Who judges suspects itself first: a tick that comes more than 2 intervals late
- * starts the count anew instead of judging. Ticks are due each interval for that
- * reason; feed what lies in the lane before a tick, so that what came while this
- * process slept counts.
+ * Mine judges by PINGs. One is due an interval after the last, and half an interval after the
+ * peer was last heard: so the last sign of life is never older than half an interval (and a
+ * round trip) when a peer stops. A PING that is not answered by the next is a miss. Any record
+ * given after a PING was sent counts as its PONG. A peer that stops is called silent with the
+ * last of N misses: N to N + 1/2 intervals after it stopped.
  *
- * Mine judges by PINGs: any record that comes after a PING counts as its PONG. Theirs,
- * while mine is not UP, is judged by any record. While mine is UP as well, my PINGs
- * say whether the peer lives, and a peer that has sent no PING for its dead_after
- * has only ended its use: theirs goes to IDLE, and the next PING brings it back.
+ * Theirs, while mine is not UP, is judged by any record, and silent for dead_after is gone.
+ * While mine is UP as well, my PINGs say whether the peer lives, and a peer that has sent no
+ * PING for its dead_after has only ended its use: theirs goes to IDLE, and the next PING brings
+ * it back.
+ *
+ * Before it is called silent a peer is suspect: after the first miss (mine), or half of
+ * dead_after without a record (theirs). A sign of life ends that. A suspect link stays usable.
+ *
+ * Who judges suspects itself first. A tick is due each interval while anything is judged; one
+ * that comes more than 2 intervals late does not judge, and the count starts anew. One that is
+ * late by more than a quarter may judge, but for the verdict the peer gets an interval more,
+ * once in each silence: it may have slept as long as the judge. Feed what lies in the lane
+ * before a tick, so that what came while this process slept counts.
+ *
+ * A peer may ask to be held (it may be stopped in a debugger): then it is suspect and never
+ * called silent; with the last miss PINGs end, until it gives a sign of life, so that they do
+ * not fill its lane. Death that the kernel reports ends a held link like any other.
  *
  * Ending one of two uses: RBI_LINK_CLOSE with UNTARGETED while theirs is UP takes
  * mine to IDLE and sends nothing, the link stays for the peer; every other reason
@@ -63,29 +77,34 @@ RBI_MUST_CHECK int rbi_link_terms_check(const struct rbi_link_terms *terms);
 
 struct rbi_link_fsm {
     bool closed;
+    bool suspect;           /* silent for longer than one that is well */
+    bool held;              /* the peer asked for it: silence alone never ends the link */
+    bool asking;            /* the last PING is not answered */
+    bool excused;           /* in this silence the peer has had its interval more */
     enum rbi_reason reason; /* when closed */
     enum rbi_use mine;
     enum rbi_use theirs;
     struct rbi_link_terms my_terms;
     struct rbi_link_terms their_terms;
     uint64_t last_heard_ns; /* any record of the peer */
-    uint64_t ping_sent_ns;  /* outstanding PING; 0 = none */
-    uint64_t ping_id;       /* of the outstanding or last PING */
+    uint64_t pinged_ns;     /* last PING; before the first: so that it comes at its time */
+    uint64_t ping_id;       /* of the last PING */
     uint32_t misses;        /* in a row */
-    uint64_t next_ping_ns;
-    uint64_t
-        ack_deadline_ns; /* WAIT_ACK: dead_after from OPEN on, at least 2 s; or no use at all */
-    uint64_t last_tick_ns;
+    uint32_t spread;        /* of OPEN */
+    /* WAIT_ACK: dead_after from OPEN on, at least 2 s; or no use at all */
+    uint64_t ack_deadline_ns;
+    uint64_t asked_ns;      /* when the next tick was due, as of the last one */
     uint64_t their_ping_ns; /* last READY or PING of the peer, or a count begun anew */
+    uint64_t excuse_ns;     /* excused: no verdict before */
 };
 
 enum rbi_link_input_type {
-    RBI_LINK_OPEN = 1,      /* the application here wants the link: terms */
-    RBI_LINK_READY = 2,     /* READY came: terms (checked), accept or refuse says reason */
-    RBI_LINK_READY_ACK = 3, /* reason: NONE = accepted */
+    RBI_LINK_OPEN = 1,      /* the application here wants the link: terms, spread */
+    RBI_LINK_READY = 2,     /* READY came: terms (checked), accept or refuse says reason; hold */
+    RBI_LINK_READY_ACK = 3, /* reason: NONE = accepted; hold */
     RBI_LINK_PING = 4,      /* id */
     RBI_LINK_PONG = 5,      /* id */
-    RBI_LINK_DATA = 6,      /* any other record */
+    RBI_LINK_DATA = 6,      /* any other sign of life: given_ns */
     RBI_LINK_DISCONNECT =
         7, /* reason as the peer gave it (any value is taken, unknown ones as LEFT) */
     RBI_LINK_PEER_DEAD = 8, /* the kernel or the daemon says so; reason */
@@ -96,9 +115,15 @@ enum rbi_link_input_type {
 struct rbi_link_input {
     enum rbi_link_input_type type;
     enum rbi_reason reason;
+    bool hold; /* the peer may be stopped in a debugger: RBI_FEATURE_DEBUG_HOLD */
     uint64_t id;
+    uint64_t given_ns; /* when it was given, as far as is known for certain; 0: now */
+    /* 0..RBI_LINK_SPREAD: by how much of half an interval the first PING comes earlier, so
+     * that many links do not send theirs at one time. */
+    uint32_t spread;
     struct rbi_link_terms terms;
 };
+#define RBI_LINK_SPREAD 65536U
 
 /* Actions, to be carried out in this order. Whoever judges the peer silent sends one
  * DISCONNECT (GIVEN_UP), for a peer that only slept, and nothing after it. */
@@ -112,6 +137,8 @@ struct rbi_link_input {
 #define RBI_LINK_DO_REPORT_FAILED   0x80U  /* it never became usable: fsm->reason */
 #define RBI_LINK_DO_CLOSE           0x100U /* tear it down */
 #define RBI_LINK_DO_COUNT_MISS      0x200U
+#define RBI_LINK_DO_REPORT_SUSPECT  0x400U /* usable, and silent: fsm->held says whether it asked */
+#define RBI_LINK_DO_REPORT_ALIVE    0x800U /* it is no longer suspect */
 
 struct rbi_link_actions {
     unsigned todo;          /* RBI_LINK_DO_* */
