@@ -51,6 +51,7 @@ void rbi_close_in_child(struct ringbus *bus)
     }
     free(bus->clusters);
     free(bus->ends);
+    free(bus->due);
     rbi_watched_deinit(&bus->watches);
     free(bus->gone);
     free(bus->events.items);

@@ -26,6 +26,7 @@ void rbi_handle_free(struct ringbus *bus)
         ck_hs_destroy(&bus->peers);
     }
     free(bus->ends);
+    free(bus->due);
     rbi_epoll_deinit(bus);
     if (bus->guard_page != NULL) {
         (void)munmap(bus->guard_page, RBI_PAGE);

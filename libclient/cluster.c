@@ -49,6 +49,7 @@ void rbi_cluster_free(struct rbi_cluster *cluster)
     if (cluster != NULL) {
         free(cluster->members);
         free(cluster->ready);
+        free(cluster->turn);
         free(cluster->owner);
         free(cluster);
     }
@@ -61,21 +62,55 @@ static bool takes_dispatch(const struct rbi_member *member)
            (member->state == RBI_ENDPOINT_READY || member->state == RBI_ENDPOINT_BUSY);
 }
 
+static bool grow_tables(struct rbi_cluster *cluster)
+{
+    const size_t bytes = cluster->member_count * sizeof *cluster->ready;
+    struct rbi_end **ready = realloc(cluster->ready, bytes);
+    if (ready == NULL) {
+        return false;
+    }
+    cluster->ready = ready;
+    struct rbi_end **turn = realloc(cluster->turn, bytes);
+    if (turn == NULL) {
+        return false;
+    }
+    cluster->turn = turn;
+    cluster->ready_room = cluster->member_count;
+    return true;
+}
+
+/* Somebody suspect has his turn only where everybody is. */
+static RBI_COLD void choose_turn(struct rbi_cluster *cluster)
+{
+    for (unsigned i = 0; i < cluster->ready_count; i++) {
+        if (!cluster->ready[i]->fsm.suspect) {
+            cluster->turn[cluster->turn_count++] = cluster->ready[i];
+        }
+    }
+    if (cluster->turn_count == 0) {
+        memcpy(cluster->turn, cluster->ready, cluster->ready_count * sizeof *cluster->turn);
+        cluster->turn_count = cluster->ready_count;
+    }
+}
+
+void rbi_cluster_suspicion(struct ringbus *bus, const struct rbi_end *end)
+{
+    struct rbi_cluster *cluster = rbi_cluster_find(bus, end->peer.cluster);
+    if (cluster != NULL) {
+        cluster->turn_count = 0; /* the next pick finds its turn over */
+    }
+}
+
 void rbi_cluster_refresh(struct ringbus *bus, struct rbi_cluster *cluster)
 {
     (void)bus;
     cluster->dispatch_stale = false;
     cluster->owner_stale = true;
     cluster->ready_count = 0;
-    if (cluster->ready_room < cluster->member_count) {
-        struct rbi_end **ready =
-            realloc(cluster->ready, cluster->member_count * sizeof *cluster->ready);
-        if (ready == NULL) {
-            cluster->dispatch_stale = true; /* tried again at the next pick */
-            return;
-        }
-        cluster->ready = ready;
-        cluster->ready_room = cluster->member_count;
+    cluster->turn_count = 0;
+    if (cluster->ready_room < cluster->member_count && !grow_tables(cluster)) {
+        cluster->dispatch_stale = true; /* tried again at the next pick */
+        return;
     }
     for (unsigned i = 0; i < cluster->member_count; i++) {
         if (takes_dispatch(&cluster->members[i])) {
@@ -126,10 +161,13 @@ rbi_cluster_pick(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, u
         return RBI_LIKELY(owner < cluster->ready_count) ? cluster->ready[owner] : NULL;
     }
     /* The cursor outlives changes of membership, so that nobody is favoured by them. */
-    if (++cluster->cursor >= cluster->ready_count) {
+    if (++cluster->cursor >= cluster->turn_count) {
         cluster->cursor = 0;
+        if (RBI_UNLIKELY(cluster->turn_count == 0)) {
+            choose_turn(cluster);
+        }
     }
-    return cluster->ready[cluster->cursor];
+    return cluster->turn[cluster->cursor];
 }
 
 void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
@@ -165,6 +203,6 @@ void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
         } else if (member->retry_ns == RBI_NEVER) {
             rbi_member_back_off(bus, member);
         }
-        rbi_deadline_at_most(bus, member->retry_ns);
+        rbi_target_at_most(bus, member->retry_ns);
     }
 }

@@ -40,8 +40,10 @@ struct rbi_cluster {
     struct rbi_end **ready; /* usable ends, in order of instance */
     unsigned ready_count;
     unsigned ready_room;
-    unsigned cursor; /* round robin */
-    uint16_t *owner; /* RBI_HRW_SLOTS entries, index into ready; NULL until a keyed pick */
+    struct rbi_end **turn; /* those of them that are not suspect, or all when all are */
+    unsigned turn_count;   /* 0: to be chosen anew */
+    unsigned cursor;       /* in turn */
+    uint16_t *owner;       /* RBI_HRW_SLOTS entries, index into ready; NULL until a keyed pick */
     bool owner_stale;
     char path[RBI_PATH_MAX + 1];
 };

@@ -374,7 +374,7 @@ static void introduction_over(struct ringbus *bus, const struct rbi_end *end)
     if (end->phase == RBI_END_INTRODUCING && end->serial != 0) {
         RBI_ASSERT(bus->introducing > 0);
         bus->introducing--;
-        rbi_deadline_at_most(bus, bus->now_ns);
+        rbi_target_at_most(bus, bus->now_ns);
     }
 }
 
@@ -387,6 +387,11 @@ int rbi_end_activate(struct ringbus *bus, struct rbi_end *end, int bell)
             return -ENOMEM;
         }
         bus->ends = ends;
+        uint64_t *due = realloc(bus->due, room * sizeof *due);
+        if (due == NULL) {
+            return -ENOMEM;
+        }
+        bus->due = due;
         bus->end_room = room;
     }
     if (bell >= 0) {
@@ -400,6 +405,9 @@ int rbi_end_activate(struct ringbus *bus, struct rbi_end *end, int bell)
     introduction_over(bus, end);
     end->phase = RBI_END_LINKED;
     rbi_link_init(&end->fsm, bus->now_ns);
+    if (!end->loop) {
+        rbi_tick_follow(bus, end);
+    }
     return 0;
 }
 

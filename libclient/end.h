@@ -44,7 +44,6 @@ struct rbi_end {
     bool unrung;        /* records committed with RINGBUS_MORE: to be looked at later */
     bool blocked;       /* a send found it full; wait for want_bytes */
     bool loop;          /* link to ourselves */
-    bool heard;         /* records came since the last tick */
     bool read_out;      /* a leaving end's lane is read to its end */
     uint8_t phase;      /* enum rbi_end_phase */
     uint8_t pending;    /* control records that found no room: RBI_PENDING_* */
@@ -73,7 +72,9 @@ struct rbi_end {
     uint64_t link_life; /* number of this end among all of the handle: never used again */
     enum rbi_reason leave_reason;
     uint64_t gave_ns;       /* when it last gave back a reference, or had none; as of the tick */
-    uint64_t read_at_tick;  /* the peer's read position at the last tick */
+    uint64_t heard_ns;      /* when records last came, not yet told to fsm; 0: none */
+    uint64_t read_seen_pos; /* the peer's read position when it was last looked at for life */
+    uint64_t read_seen_ns;  /* and when that was */
     uint64_t leave_pos;     /* where our reading stood when it began to leave */
     uint64_t emptied_epoch; /* of our sleep, when its bell was last emptied */
     uint64_t ring_seen;     /* what had moved (epoll.c) at the last ring that brought something */
@@ -83,9 +84,10 @@ struct rbi_end {
     uint64_t pending_pong_id;
     enum rbi_reason pending_reason;
     enum rbi_reason pending_ack;
-    bool wanted;      /* we are its requester */
-    bool broken;      /* its read position is impossible: closed by the next tick */
-    bool reported_up; /* the application has had its READY event */
+    uint32_t silent_ms; /* leaving: see struct ringbus_event */
+    bool wanted;        /* we are its requester */
+    bool broken;        /* its read position is impossible: closed by the next tick */
+    bool reported_up;   /* the application has had its READY event */
     struct rbi_segment own_side;
     struct rbi_segment peer_side;
     struct rbi_segment peer_page;

@@ -38,7 +38,7 @@ static bool send_control(struct ringbus *bus,
         /* Judged by the next tick: the verdict sends control records itself. */
         end->broken = true;
         bus->tick_countdown = 1;
-        rbi_deadline_at_most(bus, bus->now_ns);
+        rbi_due_at_most(bus, end, bus->now_ns);
         return true; /* nothing more to be sent */
     }
     memcpy(body, &tag, sizeof tag);
@@ -107,10 +107,27 @@ void rbi_end_flush_pending(struct ringbus *bus, struct rbi_end *end)
 
 /* ---- the state machine ------------------------------------------------------------------ */
 
-static void
-report(struct ringbus *bus, struct rbi_end *end, enum ringbus_event_type type, int error)
+static uint32_t ms_of(uint64_t ns)
 {
-    rbi_emit_simple(bus, type, &end->peer, end->path, end->fsm.reason, error);
+    return (uint32_t)rbi_min_u64(ns / RBI_NS_PER_MS, UINT32_MAX);
+}
+
+/* For how long there was no sign of life. */
+static uint32_t silence_ms(const struct ringbus *bus, const struct rbi_end *end)
+{
+    return ms_of(bus->now_ns - rbi_min_u64(end->fsm.last_heard_ns, bus->now_ns));
+}
+
+static void report_suspicion(struct ringbus *bus, struct rbi_end *end)
+{
+    struct rbi_queued_event *event = rbi_emit_simple(
+        bus, end->fsm.suspect ? RINGBUS_EVENT_SUSPECT : RINGBUS_EVENT_ALIVE, &end->peer, end->path,
+        end->fsm.suspect ? RBI_REASON_SILENT : RBI_REASON_NONE, 0);
+    if (event != NULL && end->fsm.suspect) {
+        event->silent_ms = silence_ms(bus, end);
+        event->paused = end->fsm.held;
+    }
+    rbi_cluster_suspicion(bus, end);
 }
 
 /* The link has ended for us: what the peer had not read is given back by the reaper. */
@@ -186,16 +203,21 @@ carry_out(struct ringbus *bus, struct rbi_end *end, const struct rbi_link_action
     if (todo & RBI_LINK_DO_REPORT_UP) {
         rbi_count(bus, RBI_COUNTER_links_opened, 1);
         end->reported_up = true;
-        report(bus, end, RINGBUS_EVENT_READY, 0);
+        rbi_emit_simple(bus, RINGBUS_EVENT_READY, &end->peer, end->path, RBI_REASON_NONE, 0);
     }
     if ((todo & RBI_LINK_DO_REPORT_FAILED) && end->wanted) {
         report_failed(bus, end);
+    }
+    if (todo & (RBI_LINK_DO_REPORT_SUSPECT | RBI_LINK_DO_REPORT_ALIVE)) {
+        report_suspicion(bus, end);
+    }
+    if ((todo & RBI_LINK_DO_CLOSE) && end->fsm.reason == RBI_REASON_SILENT) {
+        end->silent_ms = silence_ms(bus, end);
     }
     /* REPORT_DOWN waits for the reaper: messages that came before it are delivered first. */
     if (todo & (RBI_LINK_DO_CLOSE | RBI_LINK_DO_REPORT_DOWN)) {
         begin_leaving(bus, end, end->fsm.reason);
     }
-    rbi_deadline_at_most(bus, rbi_link_deadline_ns(&end->fsm));
 }
 
 void rbi_end_step(struct ringbus *bus, struct rbi_end *end, const struct rbi_link_input *input)
@@ -205,6 +227,7 @@ void rbi_end_step(struct ringbus *bus, struct rbi_end *end, const struct rbi_lin
     if (actions.todo != 0) {
         carry_out(bus, end, &actions);
     }
+    rbi_tick_follow(bus, end);
 }
 
 void rbi_end_peer_gone(struct ringbus *bus, struct rbi_end *end, enum rbi_reason reason)
@@ -294,6 +317,7 @@ static void on_disconnect(struct ringbus *bus, struct rbi_end *end, const struct
             ? RBI_REASON_LEFT
             : (enum rbi_reason)bye.reason;
     end->read_out = true; /* nothing behind it counts */
+    end->silent_ms = reason == RBI_REASON_GIVEN_UP ? ms_of(bus->late_ns) : 0;
     if (end->phase == RBI_END_LEAVING) {
         end->leave_reason = reason; /* it said so itself before the kernel reported its end */
         return;

@@ -110,7 +110,6 @@ void rbi_epoll_unmute(struct ringbus *bus, struct rbi_end *end, uint64_t now_ns)
     }
     if (end->muted) { /* not yet, or the kernel refused: its death would be all that we hear */
         end->unmute_ns = now_ns >= end->unmute_ns ? now_ns + MUTE_NS : end->unmute_ns;
-        rbi_deadline_at_most(bus, end->unmute_ns);
     }
 }
 
@@ -128,7 +127,7 @@ static void note_ring(struct ringbus *bus, struct rbi_end *end)
         end->idle_rings = 0;
     } else if (++end->idle_rings > IDLE_RINGS_MAX) {
         end->unmute_ns = rbi_now_ns() + MUTE_NS;
-        rbi_deadline_at_most(bus, end->unmute_ns);
+        rbi_due_at_most(bus, end, end->unmute_ns);
         listen_to(bus, end, false);
     }
 }

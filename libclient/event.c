@@ -32,21 +32,21 @@ static int grow(struct rbi_events *events)
     return 0;
 }
 
-void rbi_emit_simple(struct ringbus *bus,
-                     enum ringbus_event_type type,
-                     const struct rbi_pidf *peer,
-                     const char *path,
-                     enum rbi_reason reason,
-                     int error)
+struct rbi_queued_event *rbi_emit_simple(struct ringbus *bus,
+                                         enum ringbus_event_type type,
+                                         const struct rbi_pidf *peer,
+                                         const char *path,
+                                         enum rbi_reason reason,
+                                         int error)
 {
     struct rbi_events *events = &bus->events;
     if (bus->on_event == NULL) {
-        return;
+        return NULL;
     }
     rbi_wait_nudge(bus);
     if (events->count == events->room && grow(events) != 0) {
         events->lost = true;
-        return;
+        return NULL;
     }
     struct rbi_queued_event *event =
         &events->items[(events->first + events->count) & (events->room - 1)];
@@ -55,10 +55,13 @@ void rbi_emit_simple(struct ringbus *bus,
     event->type = type;
     event->reason = (enum ringbus_reason)reason;
     event->error = error;
+    event->silent_ms = 0;
+    event->paused = false;
     if (peer != NULL) {
         event->peer = *peer;
     }
     (void)snprintf(event->path, sizeof event->path, "%s", path != NULL ? path : "");
+    return event;
 }
 
 static void call_back(struct ringbus *bus, const struct ringbus_event *event)
@@ -80,7 +83,9 @@ void rbi_events_flush(struct ringbus *bus)
                                             .reason = queued.reason,
                                             .error = queued.error,
                                             .addr = rbi_addr(&queued.peer),
-                                            .path = queued.path};
+                                            .path = queued.path,
+                                            .silent_ms = queued.silent_ms,
+                                            .paused = queued.paused};
         call_back(bus, &event);
     }
     if (events->lost) {

@@ -81,7 +81,7 @@ static void want_member(struct ringbus *bus, struct rbi_member *member)
 {
     member->wanted = true;
     member->retry_ns = bus->now_ns;
-    rbi_deadline_at_most(bus, bus->now_ns);
+    rbi_target_at_most(bus, bus->now_ns);
 }
 
 static int target_instance(struct ringbus *bus,

@@ -67,6 +67,8 @@ struct rbi_queued_event {
     enum ringbus_event_type type;
     enum ringbus_reason reason;
     int error;
+    uint32_t silent_ms;
+    bool paused;
     struct rbi_pidf peer;
     char path[RBI_PATH_MAX + 1];
 };
@@ -103,6 +105,7 @@ struct ringbus {
     struct rbi_cluster *last_cluster;   /* cache of the last lookup */
     struct rbi_end *recent[RBI_RECENT]; /* and of the last peers, each in its place */
     struct rbi_end **ends;              /* LINKED and LEAVING ones */
+    uint64_t *due;                      /* when each is to be looked at next, by its position */
     unsigned end_count;
     unsigned end_room;
     unsigned next_end;     /* where the next poll starts */
@@ -125,6 +128,8 @@ struct ringbus {
     uint64_t now_ns;         /* as of the last tick */
     uint64_t core;           /* as told in the page */
     uint64_t next_deadline_ns;
+    uint64_t target_due_ns; /* when a member is to be introduced, or one that is lost dropped */
+    uint64_t late_ns;       /* how late the last tick came that was late */
     uint64_t counters[RBI_COUNTER_COUNT];
     struct rbi_end *dirty;    /* ends with unrung records */
     struct rbi_end *blocked;  /* ends that a send found full */
@@ -277,7 +282,7 @@ uint64_t rbi_random_below(struct ringbus *bus, uint64_t bound);
 void rbi_wait_rearm(struct ringbus *bus);
 /** An external loop waits on our descriptor: makes it readable, so that it polls. */
 void rbi_wait_nudge(struct ringbus *bus);
-/** Moves the handle's next deadline forward to at most @p deadline_ns. */
+/** Moves the handle's next deadline forward to at most @p deadline_ns. For what is in no table. */
 static inline void rbi_deadline_at_most(struct ringbus *bus, uint64_t deadline_ns)
 {
     if (deadline_ns < bus->next_deadline_ns) {
@@ -286,6 +291,19 @@ static inline void rbi_deadline_at_most(struct ringbus *bus, uint64_t deadline_n
             rbi_wait_rearm(bus);
         }
     }
+}
+
+/** The same for the introductions of members. */
+static inline void rbi_target_at_most(struct ringbus *bus, uint64_t deadline_ns)
+{
+    bus->target_due_ns = rbi_min_u64(bus->target_due_ns, deadline_ns);
+    rbi_deadline_at_most(bus, deadline_ns);
+}
+/** The same for one end, which is in the table. */
+static inline void rbi_due_at_most(struct ringbus *bus, const struct rbi_end *end, uint64_t due_ns)
+{
+    bus->due[end->position] = rbi_min_u64(bus->due[end->position], due_ns);
+    rbi_deadline_at_most(bus, due_ns);
 }
 
 /* ---- control.c, control_frames.c: the connection to ringbusd ---------------------------- */
@@ -435,6 +453,8 @@ void rbi_cluster_refresh(struct ringbus *bus, struct rbi_cluster *cluster);
 /** The end for a key, or the next in turn; NULL when none is usable. */
 struct rbi_end *
 rbi_cluster_pick(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t key);
+/** An end became suspect or stopped being so: who is next in turn is to be chosen anew. */
+void rbi_cluster_suspicion(struct ringbus *bus, const struct rbi_end *end);
 /** An end became usable or stopped being so. */
 void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end);
 /** An EVENT of the daemon. */
@@ -666,21 +686,28 @@ int rbi_view_fill(struct ringbus *bus,
                   const unsigned char *pool_base,
                   uint64_t pool_bytes,
                   struct rbi_view *view);
-/** Queues an event; path and peer may be NULL. */
-void rbi_emit_simple(struct ringbus *bus,
-                     enum ringbus_event_type type,
-                     const struct rbi_pidf *peer,
-                     const char *path,
-                     enum rbi_reason reason,
-                     int error);
+/**
+ * Queues an event; path and peer may be NULL. @return it, for what else is to be told, or NULL:
+ * nobody takes events, or no memory
+ */
+struct rbi_queued_event *rbi_emit_simple(struct ringbus *bus,
+                                         enum ringbus_event_type type,
+                                         const struct rbi_pidf *peer,
+                                         const char *path,
+                                         enum rbi_reason reason,
+                                         int error);
 /** Calls back for every queued event. From ringbus_poll() only. */
 void rbi_events_flush(struct ringbus *bus);
 /** Calls back at once, after those that are queued. From ringbus_poll() only. */
 void rbi_emit(struct ringbus *bus, const struct ringbus_event *event);
 /** Tells the sender what we have read, and wakes it if it waits for room. */
 void rbi_poll_release(struct ringbus *bus, struct rbi_end *end);
-/** Runs a tick now: clock, deadlines, control socket, pending control records. */
+/** The first half of a tick, before the lanes are read: clock, what the daemon has sent. */
 void rbi_tick(struct ringbus *bus, uint64_t now_ns);
+/** The second half, behind the lanes: what came while we slept counts. Deadlines, judgements. */
+void rbi_tick_judge(struct ringbus *bus);
+/** The end is to be looked at when its link's state machine, or what it could not send, asks. */
+void rbi_tick_follow(struct ringbus *bus, struct rbi_end *end);
 /**
  * Looks at the epoll set without waiting (@p timeout_ms 0) or waiting. @return events, < 0 -errno
  */

@@ -190,7 +190,6 @@ static int take_record(struct ringbus *bus, struct rbi_end *end, const struct rb
     if (RBI_UNLIKELY(r != 0)) {
         return r;
     }
-    end->heard = true;
     if (RBI_LIKELY(is_message(record.kind))) {
         return deliver(bus, end, &record);
     }
@@ -353,6 +352,7 @@ static unsigned poll_active(struct ringbus *bus, unsigned max)
         left -= taken;
         if (taken != 0) {
             end->quiet = 0;
+            end->heard_ns = bus->now_ns;
         } else if (rbi_turn_found_empty(bus, end)) {
             continue;
         }
@@ -372,6 +372,7 @@ static unsigned sweep_quiet(struct ringbus *bus, unsigned max)
         struct rbi_end *end = bus->ends[bus->next_quiet++];
         if (RBI_UNLIKELY(rbi_wait_end_ready(end))) {
             rbi_turn_promote(bus, end);
+            end->heard_ns = bus->now_ns;
             left -= poll_end(bus, end, left < RBI_BATCH_MAX ? left : RBI_BATCH_MAX);
         }
     }
@@ -384,7 +385,8 @@ static int do_poll(struct ringbus *bus, int max)
     if (bus->dirty != NULL) {
         rbi_send_flush(bus);
     }
-    if (--bus->tick_countdown == 0) {
+    const bool tick = --bus->tick_countdown == 0;
+    if (RBI_UNLIKELY(tick)) {
         rbi_tick(bus, rbi_now_ns());
     }
     left -= poll_active(bus, left);
@@ -396,6 +398,9 @@ static int do_poll(struct ringbus *bus, int max)
         rbi_core_idle_turn(bus);
     } else if (is_late(bus)) {
         bus->tick_countdown = 1;
+    }
+    if (RBI_UNLIKELY(tick)) {
+        rbi_tick_judge(bus);
     }
     if (bus->events.count > 0 || bus->events.lost) {
         rbi_events_flush(bus);

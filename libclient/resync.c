@@ -170,7 +170,7 @@ void rbi_target_returned(struct ringbus *bus)
     rbi_target_resend(bus);
     if (bus->control.protocol < 2) {
         bus->sweep_ns = bus->now_ns + SWEEP_AFTER_MS * RBI_NS_PER_MS;
-        rbi_deadline_at_most(bus, bus->sweep_ns);
+        rbi_target_at_most(bus, bus->sweep_ns);
     } else if (!bus->control.settling) {
         rbi_target_settled(bus);
     }
@@ -182,7 +182,7 @@ void rbi_target_settled(struct ringbus *bus)
     rbi_directory_release_held(bus);
     if (!compare(bus, RBI_REASON_CRASHED, true, true)) {
         bus->sweep_ns = bus->now_ns + SWEEP_AFTER_MS * RBI_NS_PER_MS;
-        rbi_deadline_at_most(bus, bus->sweep_ns);
+        rbi_target_at_most(bus, bus->sweep_ns);
     }
 }
 

@@ -27,7 +27,7 @@ void rbi_member_back_off(struct ringbus *bus, struct rbi_member *member)
     /* A quarter of jitter to either side: requesters of one restarted server spread out. */
     const uint64_t ns = ms * RBI_NS_PER_MS;
     member->retry_ns = bus->now_ns + ns - ns / 4 + rbi_random_below(bus, ns / 2);
-    rbi_deadline_at_most(bus, member->retry_ns);
+    rbi_target_at_most(bus, member->retry_ns);
 }
 
 static void
@@ -240,7 +240,7 @@ member_present(struct ringbus *bus, struct rbi_cluster *cluster, const struct rb
     }
     if (member->wanted && member->end == NULL) {
         member->retry_ns = bus->now_ns;
-        rbi_deadline_at_most(bus, member->retry_ns);
+        rbi_target_at_most(bus, member->retry_ns);
     }
 }
 

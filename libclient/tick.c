@@ -6,6 +6,9 @@
  * The clock is read once in so many polls, and before and after a sleep. While messages flow
  * nothing here asks the kernel: the daemon bumps our attention word in the directory when a
  * control message waits.
+ *
+ * A tick has two halves, and the poll reads the lanes between them: a PONG or a reply that
+ * came while this process did not run is read before anybody is judged for its absence.
  */
 #include "libclient/internal.h"
 
@@ -15,60 +18,115 @@
 #define QUIET_EPOLL_NS (100 * RBI_NS_PER_MS)
 /* The same while messages flow without a pause: a dead daemon bumps no attention word. */
 #define BUSY_EPOLL_NS (5000 * RBI_NS_PER_MS)
+/* A tick that comes later than this after its deadline is told as late. */
+#define LATE_NS (10 * RBI_NS_PER_MS)
 
-/* Whoever reads lives, slow as it may be. */
-static bool has_read(struct rbi_end *end)
+/* ---- links --------------------------------------------------------------------------------- */
+
+/*
+ * Whoever reads lives, slow as it may be. When it did so is only known to be after the last
+ * look: that is what counts, or one that has stopped since would be found too late.
+ * @return when it was, 0: it has not read
+ */
+static uint64_t has_read_ns(const struct ringbus *bus, struct rbi_end *end)
 {
     uint64_t read_pos = 0;
-    const bool moved = rbi_lane_read_pos(&end->tx, &read_pos) == 0 && read_pos != end->read_at_tick;
-    end->read_at_tick = read_pos;
-    return moved;
+    const bool moved =
+        rbi_lane_read_pos(&end->tx, &read_pos) == 0 && read_pos != end->read_seen_pos;
+    const uint64_t given_ns = moved ? end->read_seen_ns : 0;
+    end->read_seen_pos = read_pos;
+    end->read_seen_ns = bus->now_ns;
+    return given_ns;
 }
 
-static void tick_ends(struct ringbus *bus)
+/* What the peer has given as signs of life and is not told to the state machine yet. */
+static void take_signs(struct ringbus *bus, struct rbi_end *end)
 {
-    for (unsigned i = 0; i < bus->end_count; i++) {
-        struct rbi_end *end = bus->ends[i];
-        if (end->phase != RBI_END_LINKED || end->loop) {
-            continue;
-        }
-        if (end->broken) {
-            rbi_end_bad_peer(bus, end, "impossible read position");
-            continue;
-        }
-        const bool due = rbi_link_deadline_ns(&end->fsm) <= bus->now_ns;
-        if (end->heard || (due && has_read(end))) {
-            const struct rbi_link_input data = {.type = RBI_LINK_DATA};
-            end->heard = false;
-            rbi_end_step(bus, end, &data);
-        }
-        if (due) {
-            const struct rbi_link_input tick = {.type = RBI_LINK_TICK};
-            rbi_end_step(bus, end, &tick);
-        }
-        if (RBI_UNLIKELY(end->muted)) {
-            rbi_epoll_unmute(bus, end, bus->now_ns);
-        }
-        if (end->pending != 0) {
-            rbi_end_flush_pending(bus, end);
-        }
-        if (end->pending != 0) {
-            rbi_deadline_at_most(bus, bus->now_ns + RBI_NS_PER_MS);
-        }
-        rbi_deadline_at_most(bus, rbi_link_deadline_ns(&end->fsm));
+    struct rbi_link_input sign = {.type = RBI_LINK_DATA};
+    const uint64_t read_ns = has_read_ns(bus, end);
+    sign.given_ns = rbi_max_u64(end->heard_ns, read_ns);
+    end->heard_ns = 0;
+    if (rbi_wait_end_ready(end)) {
+        rbi_turn_promote(bus, end); /* not read yet: it came while we did not look */
+        sign.given_ns = bus->now_ns;
+    }
+    if (sign.given_ns != 0) {
+        rbi_end_step(bus, end, &sign);
     }
 }
+
+void rbi_tick_follow(struct ringbus *bus, struct rbi_end *end)
+{
+    uint64_t due_ns = end->phase == RBI_END_LINKED ? rbi_link_deadline_ns(&end->fsm) : RBI_NEVER;
+    if (end->pending != 0 && end->phase == RBI_END_LINKED) {
+        due_ns = rbi_min_u64(due_ns, bus->now_ns + RBI_NS_PER_MS);
+    }
+    if (end->muted && end->phase == RBI_END_LINKED) {
+        due_ns = rbi_min_u64(due_ns, end->unmute_ns);
+    }
+    if (end->broken && end->phase == RBI_END_LINKED) {
+        due_ns = bus->now_ns;
+    }
+    bus->due[end->position] = due_ns;
+    rbi_deadline_at_most(bus, due_ns);
+}
+
+static void judge(struct ringbus *bus, struct rbi_end *end)
+{
+    if (end->phase == RBI_END_LINKED && end->broken) {
+        rbi_end_bad_peer(bus, end, "impossible read position");
+    }
+    if (end->phase == RBI_END_LINKED && end->pending != 0) {
+        rbi_end_flush_pending(bus, end);
+    }
+    if (end->phase == RBI_END_LINKED && end->muted) {
+        rbi_epoll_unmute(bus, end, bus->now_ns);
+    }
+    if (end->phase == RBI_END_LINKED && rbi_link_deadline_ns(&end->fsm) <= bus->now_ns) {
+        const struct rbi_link_input tick = {.type = RBI_LINK_TICK};
+        take_signs(bus, end);
+        rbi_end_step(bus, end, &tick);
+    }
+    rbi_tick_follow(bus, end);
+}
+
+/*
+ * Most links have nothing due: one word of each is read, all in a row. Ends change places when
+ * one is promoted, but only with some that lie before it. @return when the next is due
+ */
+static uint64_t judge_due(struct ringbus *bus)
+{
+    uint64_t next_ns = RBI_NEVER;
+    for (unsigned i = 0; i < bus->end_count; i++) {
+        uint64_t due_ns = bus->due[i];
+        if (RBI_UNLIKELY(due_ns <= bus->now_ns)) {
+            struct rbi_end *end = bus->ends[i];
+            judge(bus, end);
+            due_ns = bus->due[end->position];
+        }
+        next_ns = rbi_min_u64(next_ns, due_ns);
+    }
+    return next_ns;
+}
+
+/* ---- everything that is due ------------------------------------------------------------------ */
 
 static void run_deadlines(struct ringbus *bus)
 {
     bus->next_deadline_ns = RBI_NEVER;
     rbi_control_tick(bus, bus->now_ns);
-    tick_ends(bus);
+    rbi_deadline_at_most(bus, judge_due(bus));
     rbi_calls_expire(bus, bus->now_ns);
-    rbi_deadline_at_most(bus, rbi_target_tick(bus, bus->now_ns));
+    if (bus->target_due_ns <= bus->now_ns) {
+        bus->target_due_ns = RBI_NEVER;
+        rbi_target_at_most(bus, rbi_target_tick(bus, bus->now_ns));
+    }
+    rbi_deadline_at_most(bus, bus->target_due_ns);
     rbi_deadline_at_most(bus, rbi_control_deadline_ns(bus));
     rbi_deadline_at_most(bus, rbi_calls_deadline_ns(&bus->calls));
 }
+
+/* ---- the daemon ------------------------------------------------------------------------------ */
 
 static void report_daemon(struct ringbus *bus)
 {
@@ -111,6 +169,8 @@ static void look_at_daemon(struct ringbus *bus)
     }
 }
 
+/* ---- a tick ---------------------------------------------------------------------------------- */
+
 void rbi_tick(struct ringbus *bus, uint64_t now_ns)
 {
     const uint64_t passed_ns = now_ns - bus->now_ns;
@@ -122,15 +182,22 @@ void rbi_tick(struct ringbus *bus, uint64_t now_ns)
     }
     bus->tick_countdown = bus->tick_polls;
     bus->now_ns = now_ns;
+    if (now_ns > bus->next_deadline_ns && now_ns - bus->next_deadline_ns > LATE_NS) {
+        bus->late_ns = now_ns - bus->next_deadline_ns;
+    }
     rbi_core_publish(bus);
     rbi_wait_release(bus, bus->active_count);
     look_at_daemon(bus);
-    if (now_ns >= bus->next_deadline_ns) {
-        run_deadlines(bus);
-    }
     if (now_ns - bus->published_ns >= 100 * RBI_NS_PER_MS) {
         bus->published_ns = now_ns;
         rbi_counters_publish(bus);
+    }
+}
+
+void rbi_tick_judge(struct ringbus *bus)
+{
+    if (bus->now_ns >= bus->next_deadline_ns) {
+        run_deadlines(bus);
     }
     report_daemon(bus);
 }

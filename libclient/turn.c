@@ -21,8 +21,11 @@
 static void swap(struct ringbus *bus, unsigned a, unsigned b)
 {
     struct rbi_end *end = bus->ends[a];
+    const uint64_t due_ns = bus->due[a];
     bus->ends[a] = bus->ends[b];
     bus->ends[b] = end;
+    bus->due[a] = bus->due[b];
+    bus->due[b] = due_ns;
     bus->ends[a]->position = a;
     bus->ends[b]->position = b;
 }
@@ -51,6 +54,7 @@ bool rbi_turn_found_empty(struct ringbus *bus, struct rbi_end *end)
 void rbi_turn_add(struct ringbus *bus, struct rbi_end *end)
 {
     end->position = bus->end_count;
+    bus->due[bus->end_count] = RBI_NEVER;
     bus->ends[bus->end_count++] = end;
     if (bus->active_count < ACTIVE_MIN) {
         rbi_turn_promote(bus, end);

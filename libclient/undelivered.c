@@ -136,8 +136,12 @@ void rbi_end_finish_leaving(struct ringbus *bus, struct rbi_end *end)
         (void)rbi_control_send(bus, RBI_WIRE_LINK_DOWN, &down, NULL, 0);
     }
     if (end->reported_up) {
-        rbi_emit_simple(bus, RINGBUS_EVENT_DOWN, &end->peer, end->path, end->leave_reason,
-                        end->leave_reason == RBI_REASON_BAD_PEER ? RINGBUS_E_BAD_PEER : 0);
+        struct rbi_queued_event *down =
+            rbi_emit_simple(bus, RINGBUS_EVENT_DOWN, &end->peer, end->path, end->leave_reason,
+                            end->leave_reason == RBI_REASON_BAD_PEER ? RINGBUS_E_BAD_PEER : 0);
+        if (down != NULL) {
+            down->silent_ms = end->silent_ms;
+        }
     }
     rbi_target_link_over(bus, end);
 }

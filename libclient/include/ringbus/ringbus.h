@@ -224,16 +224,25 @@ enum ringbus_reason {
 };
 
 enum ringbus_event_type {
-    RINGBUS_EVENT_READY = 1,       /**< a link is usable; addr and path say to whom */
-    RINGBUS_EVENT_DOWN = 2,        /**< a link ended; reason says why */
-    RINGBUS_EVENT_UNDELIVERED = 3, /**< message was not consumed by its dead receiver (addr) */
-    RINGBUS_EVENT_ADDED = 4,       /**< an instance joined a target or watched prefix */
-    RINGBUS_EVENT_UPDATED = 5,     /**< its state or weight changed */
-    RINGBUS_EVENT_REMOVED = 6,     /**< it left */
-    RINGBUS_EVENT_RESYNC = 7,      /**< events were lost: read ringbus_instances() again */
-    RINGBUS_EVENT_DAEMON_LOST = 8, /**< links go on; nothing new can be introduced */
-    RINGBUS_EVENT_DAEMON_BACK = 9, /**< registered again with the same incarnation */
-    RINGBUS_EVENT_LINK_FAILED = 10 /**< an instance could not be linked; reason, error; retried */
+    RINGBUS_EVENT_READY = 1,        /**< a link is usable; addr and path say to whom */
+    RINGBUS_EVENT_DOWN = 2,         /**< a link ended; reason says why */
+    RINGBUS_EVENT_UNDELIVERED = 3,  /**< message was not consumed by its dead receiver (addr) */
+    RINGBUS_EVENT_ADDED = 4,        /**< an instance joined a target or watched prefix */
+    RINGBUS_EVENT_UPDATED = 5,      /**< its state or weight changed */
+    RINGBUS_EVENT_REMOVED = 6,      /**< it left */
+    RINGBUS_EVENT_RESYNC = 7,       /**< events were lost: read ringbus_instances() again */
+    RINGBUS_EVENT_DAEMON_LOST = 8,  /**< links go on; nothing new can be introduced */
+    RINGBUS_EVENT_DAEMON_BACK = 9,  /**< registered again with the same incarnation */
+    RINGBUS_EVENT_LINK_FAILED = 10, /**< an instance could not be linked; reason, error; retried */
+    /**
+     * A peer has been silent for longer than one that is well: it missed a PING of ours, or half
+     * of the time after which it counts as gone is over. silent_ms says for how long, paused
+     * whether it will be given up. The link stays usable; RINGBUS_ANY without a key prefers
+     * others meanwhile, a key stays with its instance. Once in each silence; not before a DOWN
+     * that a single miss brings.
+     */
+    RINGBUS_EVENT_SUSPECT = 11,
+    RINGBUS_EVENT_ALIVE = 12 /**< a suspect peer has given a sign of life; once for each SUSPECT */
 };
 
 /** An event: lent for the time of the callback. */
@@ -245,6 +254,13 @@ struct ringbus_event {
     const char *path;                      /**< readable path of addr, "" when none */
     int maybe_seen;                        /**< UNDELIVERED: its handler may have run */
     const struct ringbus_message *message; /**< UNDELIVERED only, else NULL */
+    /**
+     * SUSPECT, and DOWN with RINGBUS_REASON_SILENT: for so long the peer has not polled. DOWN
+     * with RINGBUS_REASON_GIVEN_UP: so much too late came our own last late poll.
+     */
+    uint32_t silent_ms;
+    /** SUSPECT: 1 when the peer holds for a debugger (debug_hold): silence alone ends nothing. */
+    int paused;
 };
 
 /** How a request ended. */
