@@ -6,15 +6,19 @@
  * mapped read-only by every client. Pure: works on memory that it is given.
  *
  * A cluster's snapshot is replaced as a whole: the writer fills a free block, then
- * swings the cluster's reference; blocks carry a sequence word, and a reader that finds
- * it changed starts again, so nobody locks and nobody sees a torn one. Readers
- * copy out (a snapshot is small, and read again only when its epoch has changed).
+ * swings the cluster's reference, which is another one each time; a reader that finds it
+ * changed starts again, so nobody locks and nobody sees a torn one. Readers copy out (a
+ * snapshot is small, and read again only when its epoch has changed).
  *
  * When the segment is full the writer makes a larger one, and marks this one as
  * superseded: clients are sent the new one and switch when they see the mark.
  */
+#include "bus/directory_heap.h"
 #include "bus/pidf.h"
 #include "shm/layout.h"
+
+/** A larger segment cannot be referred into. */
+#define RBI_DIRECTORY_BYTES_MAX (UINT64_C(8) << 32)
 
 #define RBI_DIRECTORY_LABEL_MAX 63U
 
@@ -104,8 +108,8 @@ rbi_directory_next(const struct rbi_directory_view *view, uint64_t *cursor, uint
 struct rbi_directory_writer {
     unsigned char *base;
     uint64_t size;
-    uint64_t heap_top;
-    uint64_t free_blocks[32]; /* offset of the first free block per power-of-two size */
+    struct rbi_directory_heap heap;
+    uint32_t uses; /* number of the last reference that was given out */
     uint64_t cluster_count;
 };
 

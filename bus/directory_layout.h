@@ -11,22 +11,22 @@
  * never used. An entry stays where it is while its cluster lives; a withdrawn one
  * keeps its id with ref 0, so that the chains over it hold, and is used again.
  *
- * Heap: blocks of a power of two bytes, at least 128, each beginning with its sequence.
- * The writer makes the sequence odd, writes, makes it even; a reader that finds it
- * odd or changed starts again. The sequence at an offset only grows, also over free
- * lists and splitting; a block keeps its old content until it is used again.
+ * Heap: blocks of a power of two bytes (directory_heap.h). A block is written before an
+ * entry refers to it and never while one does; freed, it is split, merged and overwritten at
+ * once. A reference has a number besides the place, another each time, so that a reader that
+ * finds the same reference before and after has read what belongs to it.
  *
  * Ordering without fences: every word here is written with release and read with
  * acquire.
- *   R20 any word of a block  -> A20  who sees a word of a later writing sees that the
- *                                    sequence has changed when it looks again
- *   R21 sequence made even   -> A21  who sees it sees the whole snapshot
+ *   R20 any word of a block  -> A20  who sees the whole snapshot has seen the reference; who
+ *                                    sees a word of a later use finds another reference when
+ *                                    it looks again
  *   R22 entry, head word     -> A22  who sees a reference sees the block behind it
  */
 #include "bus/directory.h"
 #include "shm/atomic.h"
 
-#define RBI_DIRECTORY_MAGIC UINT64_C(0x3130726944676e52) /* "RngDir01" in memory */
+#define RBI_DIRECTORY_MAGIC UINT64_C(0x3230726944676e52) /* "RngDir02" in memory */
 
 struct rbi_directory_head {
     struct rbi_segment_header segment; /* who creates the segment writes it */
@@ -50,24 +50,22 @@ _Static_assert(sizeof(struct rbi_directory_head) == 256, "layout");
 
 struct rbi_directory_entry {
     rbi_au64 cluster;
-    rbi_au64 ref; /* offset of the block in the segment; 0 = withdrawn */
+    rbi_au64 ref; /* rbi_directory_ref(); 0 = withdrawn */
     rbi_au64 epoch;
     uint64_t reserved;
 };
 _Static_assert(sizeof(struct rbi_directory_entry) == 32, "layout");
 
 /* Block: words of 8 bytes. */
-#define RBI_BLOCK_SEQ      0U /* odd while it is written */
-#define RBI_BLOCK_NEXT     1U /* next free block; the writer's alone */
-#define RBI_BLOCK_LOG2     2U /* size of the block; the writer's alone */
-#define RBI_BLOCK_WORDS    3U /* words of the snapshot, this header included */
-#define RBI_BLOCK_CLUSTER  4U
-#define RBI_BLOCK_EPOCH    5U
-#define RBI_BLOCK_POLICY   6U /* policy | instance count << 32 */
-#define RBI_BLOCK_PATH     7U /* length of the path */
-#define RBI_BLOCK_HEADER   8U /* then the path, then the instances, each text in whole words */
-#define RBI_BLOCK_LOG2_MIN 7U
-#define RBI_BLOCK_LOG2_MAX 31U
+#define RBI_BLOCK_PREV    0U /* the heap's alone, as the next two */
+#define RBI_BLOCK_NEXT    1U
+#define RBI_BLOCK_LOG2    2U
+#define RBI_BLOCK_WORDS   3U /* words of the snapshot, this header included */
+#define RBI_BLOCK_CLUSTER 4U
+#define RBI_BLOCK_EPOCH   5U
+#define RBI_BLOCK_POLICY  6U /* policy | instance count << 32 */
+#define RBI_BLOCK_PATH    7U /* length of the path */
+#define RBI_BLOCK_HEADER  8U /* then the path, then the instances, each text in whole words */
 
 /* Instance: 4 words, then name, set, idc, tags. */
 #define RBI_INSTANCE_ID      0U /* instance | incarnation << 32 */
@@ -75,6 +73,17 @@ _Static_assert(sizeof(struct rbi_directory_entry) == 32, "layout");
 #define RBI_INSTANCE_WEIGHT  2U /* weight | host << 32 */
 #define RBI_INSTANCE_LENGTHS 3U /* name | set << 8 | idc << 16 | tags << 24 */
 #define RBI_INSTANCE_HEADER  4U
+
+/** What an entry says of the place of a block. @param use  another one for each publishing */
+static inline uint64_t rbi_directory_ref(uint64_t offset, uint32_t use)
+{
+    return (uint64_t)use << 32 | offset / 8;
+}
+
+static inline uint64_t rbi_directory_ref_offset(uint64_t ref)
+{
+    return (ref & UINT32_MAX) * 8;
+}
 
 static inline uint64_t rbi_directory_text_words(uint64_t length)
 {

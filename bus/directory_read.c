@@ -219,24 +219,22 @@ static bool take_head(struct snapshot *snap, uint64_t cluster, struct rbi_direct
     return true;
 }
 
-/** One look at a block. @retval true  what was copied is one snapshot of @p cluster */
+/** One look at a block. @retval true  what was copied has the form of a snapshot of @p cluster */
 static bool read_block(const struct rbi_directory_view *view,
-                       uint64_t ref,
+                       uint64_t offset,
                        uint64_t cluster,
                        struct rbi_directory_cluster *head,
                        struct rbi_directory_instance *instances,
                        unsigned max)
 {
     const uint64_t header_bytes = RBI_BLOCK_HEADER * UINT64_C(8);
-    if (ref % 8 != 0 || ref > view->size || view->size - ref < header_bytes) {
+    if (offset > view->size || view->size - offset < header_bytes) {
         return false;
     }
-    struct snapshot snap = {.words = word_at(view, ref)};
-    /* A21: pairs with R21 */
-    const uint64_t seq = rbi_load_acq(&snap.words[RBI_BLOCK_SEQ]);
+    struct snapshot snap = {.words = word_at(view, offset)};
     /* A20: pairs with R20 */
     snap.count = rbi_load_acq(&snap.words[RBI_BLOCK_WORDS]);
-    if ((seq & 1) != 0 || snap.count < RBI_BLOCK_HEADER || snap.count > (view->size - ref) / 8 ||
+    if (snap.count < RBI_BLOCK_HEADER || snap.count > (view->size - offset) / 8 ||
         !take_head(&snap, cluster, head)) {
         return false;
     }
@@ -246,8 +244,7 @@ static bool read_block(const struct rbi_directory_view *view,
             return false;
         }
     }
-    /* A20: pairs with R20. No load above can pass this one: each of them acquires. */
-    return rbi_load_acq(&snap.words[RBI_BLOCK_SEQ]) == seq;
+    return true;
 }
 
 int rbi_directory_read(const struct rbi_directory_view *view,
@@ -264,7 +261,10 @@ int rbi_directory_read(const struct rbi_directory_view *view,
         if (ref == 0) {
             return RBI_DIRECTORY_ABSENT;
         }
-        if (read_block(view, ref, cluster, &found, instances, max)) {
+        const bool formed =
+            read_block(view, rbi_directory_ref_offset(ref), cluster, &found, instances, max);
+        /* A22: pairs with R22. No load of the block can pass this one: each of them acquires. */
+        if (formed && rbi_load_acq(&entry->ref) == ref) {
             memcpy(head, &found,
                    offsetof(struct rbi_directory_cluster, path) + found.path_length + 1);
             return found.instance_count > max ? RBI_DIRECTORY_ROOM : RBI_DIRECTORY_OK;

@@ -48,12 +48,9 @@ void rbi_directory_writer_init(struct rbi_directory_writer *writer,
 {
     const uint64_t table_size = table_size_for(clusters);
     const uint64_t heap_offset = rbi_directory_heap_offset(slots, table_size);
-    RBI_ASSERT(heap_offset <= size);
-    *writer = (struct rbi_directory_writer){
-        .base = base,
-        .size = size,
-        .heap_top = rbi_align_up(heap_offset, UINT64_C(1) << RBI_BLOCK_LOG2_MIN),
-    };
+    RBI_ASSERT(heap_offset <= size && size <= RBI_DIRECTORY_BYTES_MAX);
+    *writer = (struct rbi_directory_writer){.base = base, .size = size};
+    rbi_directory_heap_init(&writer->heap, base, heap_offset, size);
     struct rbi_directory_head *head = head_of(writer);
     head->magic = RBI_DIRECTORY_MAGIC;
     head->size_bytes = size;
@@ -61,78 +58,6 @@ void rbi_directory_writer_init(struct rbi_directory_writer *writer,
     head->table_size = table_size;
     head->heap_offset = heap_offset;
     head->daemon_incarnation = daemon_incarnation;
-}
-
-/* ---- blocks ------------------------------------------------------------------------------ */
-
-static void free_block(struct rbi_directory_writer *writer, uint64_t offset)
-{
-    rbi_au64 *block = word_at(writer, offset);
-    /*
-     * Own words: no reader looks at them. The snapshot stays whole until the block is used again.
-     */
-    const uint64_t log2 = rbi_load_rlx(&block[RBI_BLOCK_LOG2]);
-    rbi_store_rlx(&block[RBI_BLOCK_NEXT], writer->free_blocks[log2]);
-    writer->free_blocks[log2] = offset;
-}
-
-static uint64_t pop_block(struct rbi_directory_writer *writer, unsigned log2)
-{
-    const uint64_t offset = writer->free_blocks[log2];
-    writer->free_blocks[log2] = rbi_load_rlx(&word_at(writer, offset)[RBI_BLOCK_NEXT]);
-    return offset;
-}
-
-/**
- * Opens a block for writing: from here on readers that hold a reference to it, or to the
- * larger block that it was split from, start again.
- */
-static void open_block(struct rbi_directory_writer *writer, uint64_t offset, unsigned log2)
-{
-    rbi_au64 *block = word_at(writer, offset);
-    /* Own word: only this thread writes it. */
-    const uint64_t seq = rbi_load_rlx(&block[RBI_BLOCK_SEQ]);
-    /* R20: pairs with A20 */
-    rbi_store_rel(&block[RBI_BLOCK_SEQ], seq | 1);
-    /* R20: pairs with A20. Whoever sees this sees the odd sequence. */
-    rbi_store_rel(&block[RBI_BLOCK_LOG2], log2);
-}
-
-/** Cuts a free block of 2^@p have down to 2^@p log2; the rest goes to the free lists. */
-static uint64_t split_block(struct rbi_directory_writer *writer, unsigned have, unsigned log2)
-{
-    const uint64_t offset = pop_block(writer, have);
-    open_block(writer, offset, log2);
-    while (have > log2) {
-        have--;
-        const uint64_t half = offset + (UINT64_C(1) << have);
-        open_block(writer, half, have);
-        free_block(writer, half);
-    }
-    return offset;
-}
-
-/** @return offset of a block open for writing, or 0: the heap is full */
-static uint64_t take_block(struct rbi_directory_writer *writer, uint64_t bytes)
-{
-    const uint64_t size = rbi_max_u64(rbi_pow2_ceil(bytes), UINT64_C(1) << RBI_BLOCK_LOG2_MIN);
-    const unsigned log2 = (unsigned)__builtin_ctzll(size);
-    if (log2 > RBI_BLOCK_LOG2_MAX) {
-        return 0;
-    }
-    if (writer->free_blocks[log2] == 0 && writer->heap_top <= writer->size &&
-        writer->size - writer->heap_top >= size) {
-        const uint64_t offset = writer->heap_top;
-        writer->heap_top += size;
-        open_block(writer, offset, log2);
-        return offset;
-    }
-    for (unsigned have = log2; have <= RBI_BLOCK_LOG2_MAX; have++) {
-        if (writer->free_blocks[have] != 0) {
-            return split_block(writer, have, log2);
-        }
-    }
-    return 0;
 }
 
 /* ---- snapshots --------------------------------------------------------------------------- */
@@ -197,7 +122,7 @@ static void put_instance(rbi_au64 **at, const struct rbi_directory_instance *ins
     put_text(at, instance->tags, length.tags);
 }
 
-/** Fills an open block and closes it. */
+/** Fills a block that nothing refers to yet. */
 static void fill_block(struct rbi_directory_writer *writer,
                        uint64_t offset,
                        uint64_t words,
@@ -215,10 +140,6 @@ static void fill_block(struct rbi_directory_writer *writer,
     for (uint32_t i = 0; i < head->instance_count; i++) {
         put_instance(&at, &instances[i]);
     }
-    /* Own word: only this thread writes it. */
-    const uint64_t seq = rbi_load_rlx(&block[RBI_BLOCK_SEQ]);
-    /* R21: pairs with A21 */
-    rbi_store_rel(&block[RBI_BLOCK_SEQ], seq + 1);
 }
 
 /* ---- table ------------------------------------------------------------------------------- */
@@ -267,7 +188,7 @@ int rbi_directory_publish(struct rbi_directory_writer *writer,
     }
     RBI_ASSERT(entry != NULL);
     const uint64_t words = snapshot_words(head, instances);
-    const uint64_t block = take_block(writer, words * 8);
+    const uint64_t block = rbi_directory_heap_take(&writer->heap, words * 8);
     if (block == 0) {
         return RBI_PUBLISH_FULL;
     }
@@ -275,11 +196,11 @@ int rbi_directory_publish(struct rbi_directory_writer *writer,
     /* R22: pairs with A22. An entry taken over has reference 0 and epoch 0 until here. */
     rbi_store_rel(&entry->cluster, head->cluster);
     /* R22: pairs with A22 */
-    rbi_store_rel(&entry->ref, block);
+    rbi_store_rel(&entry->ref, rbi_directory_ref(block, ++writer->uses));
     /* R22: pairs with A22. Last: who sees the new epoch finds the new snapshot. */
     rbi_store_rel(&entry->epoch, head->epoch);
     if (old != 0) {
-        free_block(writer, old);
+        rbi_directory_heap_give(&writer->heap, rbi_directory_ref_offset(old));
     } else {
         writer->cluster_count++;
     }
@@ -306,15 +227,15 @@ void rbi_directory_withdraw(struct rbi_directory_writer *writer, uint64_t cluste
 {
     struct rbi_directory_entry *place = NULL;
     struct rbi_directory_entry *entry = cluster == 0 ? NULL : find(writer, cluster, &place);
-    const uint64_t block = entry == NULL ? 0 : rbi_load_rlx(&entry->ref);
-    if (block == 0) {
+    const uint64_t ref = entry == NULL ? 0 : rbi_load_rlx(&entry->ref);
+    if (ref == 0) {
         return;
     }
     /* R22: pairs with A22 */
     rbi_store_rel(&entry->epoch, 0);
     /* R22: pairs with A22 */
     rbi_store_rel(&entry->ref, 0);
-    free_block(writer, block);
+    rbi_directory_heap_give(&writer->heap, rbi_directory_ref_offset(ref));
     writer->cluster_count--;
     clear_tail(writer, (uint64_t)(entry - entry_at(writer, 0)));
 }

@@ -14,6 +14,9 @@ static int publish_create(struct rbi_daemon *daemon, struct rbi_publish *publish
 {
     const uint64_t bytes = rbi_align_up(
         rbi_directory_size(publish->slots, publish->clusters, publish->heap_bytes), RBI_PAGE);
+    if (bytes > RBI_DIRECTORY_BYTES_MAX) {
+        return -ENOMEM;
+    }
     const int result =
         rbi_segment_create(&publish->segment, "ringbus-directory", RBI_SEGMENT_DIRECTORY, bytes, 0);
     if (result < 0) {

@@ -15,7 +15,7 @@
 #include "shm/base.h"
 
 #define RBI_SEGMENT_MAGIC  UINT64_C(0x3130537542676e52) /* "RngBuS01" in memory */
-#define RBI_LAYOUT_VERSION 2U
+#define RBI_LAYOUT_VERSION 3U
 
 /** What a segment holds. */
 enum rbi_segment_kind {

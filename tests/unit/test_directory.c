@@ -229,6 +229,67 @@ static void test_replacing_for_ever_needs_no_more_room(void **state)
     world_deinit(&w);
 }
 
+/** A random one of at most @p most instances; each has about 100 bytes. */
+static uint32_t some_count(uint64_t *seed, uint32_t most)
+{
+    *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    const uint32_t roll = (uint32_t)(*seed >> 33);
+    return roll % 16 == 0 ? (roll >> 4) % (most + 1) : (roll >> 4) % 4; /* mostly small ones */
+}
+
+static uint64_t free_bytes(const struct rbi_directory_heap *heap)
+{
+    uint64_t bytes = heap->end - heap->top;
+    for (unsigned log2 = 0; log2 <= RBI_BLOCK_LOG2_MAX; log2++) {
+        uint64_t at = heap->free_blocks[log2];
+        while (at != 0) {
+            assert_true((at - heap->begin) % (UINT64_C(1) << log2) == 0);
+            bytes += UINT64_C(1) << log2;
+            at = rbi_load_rlx((const rbi_au64 *)(const void *)(heap->base + at) + RBI_BLOCK_NEXT);
+        }
+    }
+    return bytes;
+}
+
+/** What is freed becomes one again, whatever came and went: no end of it in a larger segment. */
+static void test_a_million_changes_fit_where_few_do(void **state)
+{
+    enum { IDS = 100, CHANGES = 1000000, MOST = 64 };
+    struct world w;
+    struct rbi_directory_instance instances[MOST];
+    uint64_t seed = 77;
+    uint64_t peak = 0;
+    (void)state;
+    for (uint32_t i = 0; i < MOST; i++) {
+        instances[i] = some_instance(i);
+    }
+    world_init(&w, 1, 128, 192 << 10);
+    const uint64_t whole = free_bytes(&w.writer.heap);
+    for (uint64_t change = 1; change <= CHANGES; change++) {
+        const unsigned i = (unsigned)(seed >> 20) % IDS;
+        const uint32_t count = some_count(&seed, MOST);
+        if (change % 3 == 0) {
+            rbi_directory_withdraw(&w.writer, i + 1);
+        } else {
+            const struct rbi_directory_cluster head = some_cluster(i + 1, change, count);
+            assert_int_equal(rbi_directory_publish(&w.writer, &head, instances), RBI_PUBLISH_OK);
+        }
+        if (change % 64 == 0) {
+            peak = rbi_max_u64(peak, whole - free_bytes(&w.writer.heap));
+        }
+    }
+    print_message("%u KiB in use at most, of %u\n", (unsigned)(peak >> 10),
+                  (unsigned)(whole >> 10));
+    assert_in_range(peak, whole / 2, whole);
+    for (unsigned i = 0; i < IDS; i++) {
+        rbi_directory_withdraw(&w.writer, i + 1);
+    }
+    /* All of it is there, and in one piece: the largest block that fits can be had. */
+    assert_true(free_bytes(&w.writer.heap) == whole);
+    assert_int_equal(rbi_directory_heap_take(&w.writer.heap, 128 << 10) != 0, 1);
+    world_deinit(&w);
+}
+
 static void test_withdraw_random(void **state)
 {
     (void)state;
@@ -338,8 +399,7 @@ static rbi_au64 *fake_block(struct world *w, uint64_t words)
         rbi_store_rlx(&block[i], 0);
     }
     rbi_store_rlx(&entry->cluster, 1);
-    rbi_store_rlx(&entry->ref, ref);
-    rbi_store_rlx(&block[RBI_BLOCK_SEQ], 2);
+    rbi_store_rlx(&entry->ref, rbi_directory_ref(ref, 1));
     rbi_store_rlx(&block[RBI_BLOCK_WORDS], words);
     rbi_store_rlx(&block[RBI_BLOCK_CLUSTER], 1);
     rbi_store_rlx(&block[RBI_BLOCK_POLICY], UINT64_C(1) << 32);
@@ -363,7 +423,6 @@ static void test_read_checks_each_word(void **state)
         uint64_t good;
         uint64_t bad[3];
     } rows[] = {
-        {RBI_BLOCK_SEQ, 2, {1, 3, UINT64_MAX}},
         {RBI_BLOCK_WORDS, WORDS, {RBI_BLOCK_HEADER - 1, WORDS - 1, WORDS + 1}},
         {RBI_BLOCK_CLUSTER, 1, {0, 2, UINT64_MAX}},
         {RBI_BLOCK_PATH, 16, {256, (WORDS - PATH) * 8 - 8, UINT64_MAX}},
@@ -390,25 +449,16 @@ static void test_read_checks_each_word(void **state)
     assert_int_equal(read_fake(&w), RBI_DIRECTORY_OK);
     rbi_store_rlx(&small[RBI_BLOCK_PATH], 9);
     assert_int_equal(read_fake(&w), RBI_DIRECTORY_BUSY);
-    /* A good block where no word can begin. */
-    rbi_store_rlx(&small[RBI_BLOCK_PATH], 0);
-    rbi_store_rlx(&small[RBI_BLOCK_WORDS], RBI_BLOCK_HEADER);
-    unsigned char *bytes = w.base + w.size - (RBI_BLOCK_HEADER + 1) * (size_t)8;
-    memmove(bytes + 4, bytes, RBI_BLOCK_HEADER * (size_t)8);
-    struct rbi_directory_entry *odd =
-        (void *)(w.base + rbi_directory_table_offset(w.view.slot_count));
-    odd += rbi_directory_home(1, w.view.table_mask);
-    rbi_store_rlx(&odd->ref, rbi_load_rlx(&odd->ref) + 4);
-    assert_int_equal(read_fake(&w), RBI_DIRECTORY_BUSY);
     /* References outside of the segment, and with a header that does not fit. */
     struct rbi_directory_entry *table =
         (void *)(w.base + rbi_directory_table_offset(w.view.slot_count));
-    static const uint64_t before_end[] = {8, 56, 60, 0, 100};
+    static const uint64_t before_end[] = {8, 56, 48, 0, 16};
     for (unsigned i = 0; i < RBI_ARRAY_SIZE(before_end); i++) {
-        rbi_store_rlx(&table[rbi_directory_home(1, w.view.table_mask)].ref, w.size - before_end[i]);
+        rbi_store_rlx(&table[rbi_directory_home(1, w.view.table_mask)].ref,
+                      rbi_directory_ref(w.size - before_end[i], 1));
         assert_int_equal(read_fake(&w), RBI_DIRECTORY_BUSY);
     }
-    rbi_store_rlx(&table[rbi_directory_home(1, w.view.table_mask)].ref, UINT64_MAX - 7);
+    rbi_store_rlx(&table[rbi_directory_home(1, w.view.table_mask)].ref, UINT64_MAX);
     assert_int_equal(read_fake(&w), RBI_DIRECTORY_BUSY);
     world_deinit(&w);
 }
@@ -526,6 +576,7 @@ int main(void)
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_full_table_and_heap),
         cmocka_unit_test(test_replacing_for_ever_needs_no_more_room),
+        cmocka_unit_test(test_a_million_changes_fit_where_few_do),
         cmocka_unit_test(test_withdraw_random),
         cmocka_unit_test(test_many_clusters),
         cmocka_unit_test(test_view_refuses),

@@ -6,7 +6,7 @@
 static void test_layout_numbers(void **state)
 {
     (void)state;
-    assert_int_equal(RBI_LAYOUT_VERSION, 2);
+    assert_int_equal(RBI_LAYOUT_VERSION, 3);
     assert_int_equal(sizeof(struct rbi_segment_header), 64);
     assert_int_equal(sizeof(struct rbi_side), 640);
     assert_int_equal(offsetof(struct rbi_side, read_pos), 128);
