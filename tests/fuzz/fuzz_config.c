@@ -18,6 +18,8 @@ static void check(bool right)
     }
 }
 
+#define YAML_MAX 65536U
+
 /** Appends one key of the printed form to a YAML text in flow style. */
 static void on_value(void *context, const char *key, const char *value, bool is_default)
 {
@@ -31,8 +33,8 @@ static void on_value(void *context, const char *key, const char *value, bool is_
     }
     /* "1000 ms" is written 1000ms, "200 per second" 200. */
     const bool rate = number_end && strcmp(number_end, " per second") == 0;
-    (void)snprintf(yaml + used, 4096 - used, "%.*s.%s: %.*s%s\n", (int)(leaf - key - 1), key, leaf,
-                   (int)(number_end ? number_end - value : (long)strlen(value)), value,
+    (void)snprintf(yaml + used, YAML_MAX - used, "%.*s.%s: %.*s%s\n", (int)(leaf - key - 1), key,
+                   leaf, (int)(number_end ? number_end - value : (long)strlen(value)), value,
                    number_end && !rate ? number_end + 1 : "");
 }
 
@@ -49,10 +51,30 @@ static void on_difference(void *context,
     check(strcmp(key, "daemon.socket") == 0);
 }
 
+/**
+ * Turns the rest of a line "quota.users.5.links: 1" into a nested map.
+ * @param user  the one of the line before, or ""
+ * @return the line without all that
+ */
+static const char *nest_user(const char *rest, char user[16], char *yaml, size_t *used)
+{
+    const size_t width = strcspn(rest + 6, ".");
+    if (user[0] == '\0') {
+        *used += (size_t)snprintf(yaml + *used, YAML_MAX - *used, "  users:\n");
+    }
+    if (strlen(user) != width || memcmp(user, rest + 6, width) != 0) {
+        (void)snprintf(user, 16, "%.*s", (int)width, rest + 6);
+        *used += (size_t)snprintf(yaml + *used, YAML_MAX - *used, "    %s:\n", user);
+    }
+    *used += (size_t)snprintf(yaml + *used, YAML_MAX - *used, "    ");
+    return rest + 6 + width + 1;
+}
+
 /** Turns lines "section.key: value" into a nested map. */
 static void nest(const char *flat, char *yaml, size_t size)
 {
     char section[64] = "";
+    char user[16] = "";
     size_t used = 0;
     while (*flat) {
         const size_t width = strcspn(flat, ".");
@@ -61,8 +83,12 @@ static void nest(const char *flat, char *yaml, size_t size)
             (void)snprintf(section, sizeof section, "%.*s", (int)width, flat);
             used += (size_t)snprintf(yaml + used, size - used, "%s:\n", section);
         }
-        used += (size_t)snprintf(yaml + used, size - used, "  %.*s\n", (int)(line - width - 1),
-                                 flat + width + 1);
+        const char *end = flat + line;
+        const char *rest = flat + width + 1;
+        if (strncmp(rest, "users.", 6) == 0) {
+            rest = nest_user(rest, user, yaml, &used);
+        }
+        used += (size_t)snprintf(yaml + used, size - used, "  %.*s\n", (int)(end - rest), rest);
         check(used < size);
         flat += line + 1;
     }
@@ -72,8 +98,9 @@ static void check_round_trip(const struct rbi_config *config)
 {
     static struct rbi_config again;
     static struct rbi_config_errors errors;
-    char flat[4096] = "";
-    char yaml[4096] = "";
+    static char flat[YAML_MAX];
+    static char yaml[YAML_MAX];
+    flat[0] = yaml[0] = '\0';
     rbi_config_print(config, on_value, flat);
     nest(flat, yaml, sizeof yaml);
     check(rbi_config_parse(yaml, strlen(yaml), &again, &errors) == 0);
