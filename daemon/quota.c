@@ -176,6 +176,11 @@ int rbi_quota_connect(struct rbi_quota *quota, uint32_t uid, uint64_t now_ns, st
     if (!user) {
         return -ENOMEM;
     }
+    /* Everybody at once, as often as a restart: that is no flood, up to what a user may have. */
+    if (quota->returning && user->returns < rbi_quota_limits(quota, uid)->connections) {
+        user->returns++;
+        return 0;
+    }
     const uint64_t wait_ns =
         rbi_gcra_take(&user->connect_tat_ns, now_ns, per_s, per_s * CONNECT_BURST_FACTOR);
     if (wait_ns == 0) {
@@ -222,6 +227,9 @@ static bool quota_user_idle(const struct rbi_quota_user *user, uint64_t now_ns)
 
 void rbi_quota_sweep(struct rbi_quota *quota, uint64_t now_ns)
 {
+    if (quota->returning) {
+        return; /* what a user has used of its returns is not to be forgotten */
+    }
     /* The map must not change while it is walked: one batch of idle users a sweep. */
     struct rbi_quota_user *idle[64];
     unsigned count = 0;

@@ -28,12 +28,14 @@ struct rbi_quota_user {
     uint32_t uid;
     uint64_t used[RBI_QUOTA_KINDS];
     struct rbi_shares foreign_bytes; /* of used[RBI_QUOTA_BYTES]: caused by other users */
+    uint32_t returns;                /* connections let in while clients come back */
     uint64_t connect_tat_ns;         /* theoretical arrival time of the next connection */
     uint64_t control_tat_ns;         /* and of the next control message */
 };
 
 struct rbi_quota {
     struct rbi_map users;
+    bool returning; /* the daemon is new: all clients of the last one come at once (settle.h) */
     const struct rbi_config *config;
 };
 

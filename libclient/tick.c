@@ -20,6 +20,11 @@
 #define BUSY_EPOLL_NS (5000 * RBI_NS_PER_MS)
 /* A tick that comes later than this after its deadline is told as late. */
 #define LATE_NS (10 * RBI_NS_PER_MS)
+/*
+ * The same while messages flow without a pause: a dead daemon bumps no attention word, and
+ * whoever notices its end late comes late to the next one, which waits no more than 2 s.
+ */
+#define BUSY_EPOLL_NS (500 * RBI_NS_PER_MS)
 
 /* ---- links --------------------------------------------------------------------------------- */
 

@@ -76,7 +76,7 @@ static void test_connection_quota(void **state)
 
 static void test_connect_rate(void **state)
 {
-    assert_int_equal(loops_up(state, "", "quota: {connects: 1}\n"), 0);
+    assert_int_equal(loops_up(state, "return_time: 0s", "quota: {connects: 1}\n"), 0);
     for (unsigned i = 0; i < 10; i++) { /* burst */
         struct raw raw;
         assert_int_equal(raw_connect(&raw, socket_path()), 0);
