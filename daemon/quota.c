@@ -10,6 +10,7 @@
 int rbi_quota_init(struct rbi_quota *quota, const struct rbi_config *config)
 {
     quota->config = config;
+    quota->returning = false;
     return rbi_map_init(&quota->users);
 }
 

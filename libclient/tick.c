@@ -16,8 +16,6 @@
 #define TICK_GOAL_NS   (UINT64_C(500) * 1000)
 /* Silence after which a busy poller asks the kernel whether a socket has news. */
 #define QUIET_EPOLL_NS (100 * RBI_NS_PER_MS)
-/* The same while messages flow without a pause: a dead daemon bumps no attention word. */
-#define BUSY_EPOLL_NS (5000 * RBI_NS_PER_MS)
 /* A tick that comes later than this after its deadline is told as late. */
 #define LATE_NS (10 * RBI_NS_PER_MS)
 /*
