@@ -208,13 +208,16 @@ int main(int argc, char **argv)
     }
     main_pid = getpid();
     (void)printf("crash: seed %" PRIu64 "\n", options.seed);
-    CHECK(cluster_up(&cluster, "daemon:\n  log_level: warning\n") == 0);
+    /* Rounds follow each other faster than the clients of a real user come. */
+    CHECK(cluster_up(&cluster, "daemon:\n  log_level: warning\nquota:\n  connects: 1000000\n") ==
+          0);
     CHECK(atexit(at_end) == 0);
     bus_shared_reset();
     victims_begin(&cluster);
     partners_open(&cluster);
     for (unsigned i = 0; operation_at(i); i++) {
-        if (!options.operation || strcmp(options.operation, operation_at(i)->name) == 0) {
+        if (options.operation ? strcmp(options.operation, operation_at(i)->name) == 0
+                              : options.mode == ROUND_KILL || !operation_at(i)->by_calls) {
             sweep_operation(operation_at(i), i);
         }
     }

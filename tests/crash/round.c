@@ -7,15 +7,21 @@
 #include "support/machine.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* Nothing here waits for a timer: PINGs would take three seconds to miss a dead peer. */
 #define DOWN_MS 2000U
 /* A paused victim is to be given up by them. */
 #define PAUSE_PING_MS 20U
-#define VOID_MAX      1000U
+/* And to be back within; its way is a retry of 50 ms long. */
+#define RETURN_MS 5000U
+/* Rounds that may be void in all: the machine stood still for longer than PINGs may take. */
+#define VOID_MAX 200U
 
 static uint32_t rounds;
 static unsigned voids;
@@ -186,6 +192,15 @@ static void settle_daemon(const struct cluster *cluster, const struct leak *base
     }
 }
 
+static void wait_down(void)
+{
+    const uint64_t deadline_ms = test_now_ms() + DOWN_MS;
+    while (partners_linked()) {
+        CHECK(test_now_ms() < deadline_ms);
+        partners_run();
+    }
+}
+
 static void kill_there(const struct cluster *cluster,
                        struct trace *trace,
                        const struct operation *operation,
@@ -196,11 +211,7 @@ static void kill_there(const struct cluster *cluster,
     const uint64_t killed_ns = machine_now_ns();
     trace_kill(trace);
     take_account(&account);
-    const uint64_t deadline_ms = test_now_ms() + DOWN_MS;
-    while (partners_linked()) {
-        CHECK(test_now_ms() < deadline_ms);
-        partners_run();
-    }
+    wait_down();
     out->down_ns = machine_now_ns() - killed_ns;
     partners_settle();
     if (baseline && operation->unlinked) {
@@ -210,28 +221,98 @@ static void kill_there(const struct cluster *cluster,
     CHECK(!baseline || leak_own_equal(baseline));
 }
 
+/* ---- SIGSTOP --------------------------------------------------------------------- */
+
+/* What was given up stays so; what comes after is a link of its own. */
+static void judge_return(const struct operation *operation, const uint32_t *got)
+{
+    CHECK(word_get(WORD_DOWN) == operation->partners);
+    CHECK(word_get(WORD_REASON) == RINGBUS_REASON_GIVEN_UP);
+    CHECK(word_get(WORD_REFUSED) != 0);
+    for (unsigned i = 0; i < operation->partners; i++) {
+        const struct partner *partner = &partners[operation->first_partner + i];
+        CHECK(partner->got == got[i]);
+        CHECK(partner->lives == 2 && partner->downs == 2);
+        CHECK(partner->reason == RINGBUS_REASON_LEFT);
+        CHECK(partner->back == word_get(WORD_BACK));
+        CHECK(node_pool_used(&partner->node) == 0);
+    }
+}
+
+/** Runs the partners until the victim has ended. */
+static void wait_ended(int pidfd)
+{
+    struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+    const uint64_t deadline_ms = test_now_ms() + RETURN_MS;
+    while (poll(&ended, 1, 0) == 0) {
+        CHECK(test_now_ms() < deadline_ms);
+        partners_run();
+    }
+}
+
+static void pause_there(struct trace *trace,
+                        const struct operation *operation,
+                        bool asleep,
+                        const struct leak *baseline,
+                        struct round_result *out)
+{
+    struct account account;
+    uint32_t got[PARTNER_COUNT] = {0};
+    const int pidfd = (int)syscall(SYS_pidfd_open, trace->pid, 0);
+    CHECK(pidfd >= 0);
+    const uint64_t stopped_ns = machine_now_ns();
+    CHECK(trace_leave_stopped(trace, asleep) == 0);
+    take_account(&account);
+    wait_down();
+    out->down_ns = machine_now_ns() - stopped_ns;
+    partners_settle();
+    judge(operation, &account, RINGBUS_REASON_SILENT);
+    for (unsigned i = 0; i < operation->partners; i++) {
+        got[i] = partners[operation->first_partner + i].got;
+    }
+    CHECK(kill(trace->pid, SIGCONT) == 0);
+    wait_ended(pidfd);
+    CHECK(word_get(WORD_DONE) == 1);
+    wait_down();
+    partners_settle();
+    judge_return(operation, got);
+    (void)close(pidfd);
+    CHECK(!baseline || leak_own_equal(baseline));
+}
+
 /* ---- the round -------------------------------- */
 
-/** @return whether the operation has begun; false: given up before, by a machine that stood */
-static bool begin(struct trace *trace,
-                  const struct operation *operation,
-                  const struct victim_order *order,
-                  struct round_result *out)
+enum beginning { BEGUN = 0, BEGUN_VOID, BEGUN_REFUSED };
+
+/** Starts the victim. Void: it was given up before its operation. */
+static enum beginning
+begin(struct trace *trace, const struct operation *operation, const struct victim_order *order)
 {
-    memset(out, 0, sizeof *out);
     bus_shared_reset();
     partners_round(operation, order->round);
     const pid_t pid = victim_start(order);
     if (trace_attach(trace, pid) != 0) {
-        out->refused = errno == EPERM;
-        CHECK(out->refused);
+        CHECK(errno == EPERM);
         (void)kill(pid, SIGKILL);
-        return false;
+        return BEGUN_REFUSED;
     }
     victim_go();
-    CHECK(wait_running(trace) == TRACE_BEGIN);
+    const enum trace_stop stop = wait_running(trace);
     partners_settle();
-    return true;
+    bool void_round = false;
+    for (unsigned at = 0; at < PARTNER_COUNT; at++) {
+        void_round |= partners[at].downs > 0;
+    }
+    if (void_round && order->ping_interval_ms != 0) {
+        if (stop != TRACE_EXITED) {
+            trace_kill(trace);
+        }
+        wait_down();
+        CHECK(++voids < VOID_MAX);
+        return BEGUN_VOID;
+    }
+    CHECK(stop == TRACE_BEGIN);
+    return BEGUN;
 }
 
 void round_run(const struct cluster *cluster,
@@ -243,19 +324,29 @@ void round_run(const struct cluster *cluster,
                struct round_result *out)
 {
     struct trace trace;
-    const struct victim_order order = {
+    struct victim_order order = {
         .operation = operation_idx,
-        .round = ++rounds,
         .ping_interval_ms = mode == ROUND_PAUSE ? PAUSE_PING_MS : 0,
         .comes_back = mode == ROUND_PAUSE,
     };
-    if (!begin(&trace, operation, &order, out)) {
+    enum beginning beginning = BEGUN_VOID;
+    memset(out, 0, sizeof *out);
+    while (beginning == BEGUN_VOID) {
+        order.round = ++rounds;
+        beginning = begin(&trace, operation, &order);
+    }
+    out->refused = beginning == BEGUN_REFUSED;
+    if (out->refused) {
         return;
     }
     partners_give(operation, operation->given);
     const enum trace_stop stop = step_to(&trace, operation, at, out);
     CHECK(stop != TRACE_EXITED);
     out->reached = stop != TRACE_END;
-    kill_there(cluster, &trace, operation, baseline, out);
+    if (mode == ROUND_PAUSE) {
+        pause_there(&trace, operation, stop == TRACE_GOES_ON, baseline, out);
+    } else {
+        kill_there(cluster, &trace, operation, baseline, out);
+    }
     out->arrived = partners[operation->first_partner].got;
 }

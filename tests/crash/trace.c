@@ -83,13 +83,26 @@ void trace_kill(struct trace *trace)
     }
 }
 
-int trace_leave_stopped(struct trace *trace)
+int trace_leave_stopped(struct trace *trace, bool asleep)
 {
     /* Pending before it is let go: it takes the signal before the next instruction. */
     if (kill(trace->pid, SIGSTOP) != 0) {
         return -1;
     }
-    return ptrace(PTRACE_DETACH, trace->pid, NULL, NULL) == 0 ? 0 : -1;
+    long forwarded = 0;
+    if (asleep) {
+        /* The signal ends the step: what the tracer sees of it is handed on. */
+        forwarded = SIGSTOP;
+        while (waitpid(trace->pid, &trace->status, __WALL) < 0 && errno == EINTR) {
+        }
+        if (!WIFSTOPPED(trace->status)) {
+            return -1;
+        }
+        if (WSTOPSIG(trace->status) != SIGSTOP) {
+            forwarded = 0; /* it had woken: the signal is still to come */
+        }
+    }
+    return ptrace(PTRACE_DETACH, trace->pid, NULL, (void *)(uintptr_t)forwarded) == 0 ? 0 : -1;
 }
 
 bool trace_sleeps(const struct trace *trace)

@@ -45,8 +45,11 @@ int trace_resume(struct trace *trace, enum trace_how how);
 enum trace_stop trace_wait(struct trace *trace, bool hang);
 /** SIGKILL, and waits for its end. */
 void trace_kill(struct trace *trace);
-/** Leaves a stopped process, which stays where it is until it gets SIGCONT. */
-int trace_leave_stopped(struct trace *trace);
+/**
+ * Stops it as SIGSTOP does and lets go of it: it stays where it is until it gets SIGCONT.
+ * @param asleep  the last step is not over: it sleeps in a system call, and is stopped there
+ */
+int trace_leave_stopped(struct trace *trace, bool asleep);
 /** It sleeps in a system call: a step that is not over will not be, by itself. */
 bool trace_sleeps(const struct trace *trace);
 
