@@ -1,163 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crash - kills a client at every instruction of an operation.
+ * crash - ends a client at every instruction of an operation.
  *
- *   crash [OPERATION] [--mode kill|pause] [--shard I/N] [--points N] [--seed N] [--at N]
+ *   crash [OPERATION] [--mode MODE] [--points N] [--seed N] [--at N] [--shard I/N] [--jobs N]
  *
- * Without --points every instruction of the shard; with it so many of each operation, spread
- * evenly from a start that the seed chooses. --at: this one point, to look at it again.
+ * Without --points every instruction; with it so many of each operation, spread evenly from a
+ * start that the seed chooses. --at: this one point, to look at it again. --jobs: so many
+ * processes, each with a shard and a bus of its own.
  */
 #include "crash/partner.h"
-#include "crash/round.h"
+#include "crash/sweep.h"
 #include "crash/victim.h"
 #include "support/machine.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#define SKIPPED 77
+#define SKIPPED  77
+#define JOBS_MAX 64U
 
 static struct cluster cluster;
 static pid_t main_pid;
+static bool passed;
 
-static struct {
-    const char *operation;
-    enum round_mode mode;
-    unsigned shard;
-    unsigned shards;
-    unsigned points; /* 0: all */
-    long at;         /* -1: all */
-    uint64_t seed;
-} options = {.shards = 1, .at = -1};
-
-/* ---- what is said when it fails -------------------------------- */
-
-static struct {
-    const char *operation;
-    struct round_point at;
-    bool passed;
-} now;
-
-static void at_end(void)
-{
-    if (getpid() != main_pid) {
-        return;
-    }
-    if (!now.passed && now.operation) {
-        (void)fprintf(stderr, "crash: failed in %s, mode %s, at %u (call %u), seed %" PRIu64 "\n",
-                      now.operation, options.mode == ROUND_KILL ? "kill" : "pause",
-                      now.at.instructions, now.at.calls, options.seed);
-    }
-    cluster_down(&cluster);
-}
-
-/* ---- a sweep -------------------------------- */
-
-struct sweep {
-    unsigned rounds;
-    unsigned length; /* of the operation, in steps */
-    unsigned last_without;
-    unsigned first_with; /* of the points: around the instruction that commits */
-    uint32_t arrived_first;
-    bool slept;
-    uint64_t down_ns_max;
-};
-
-static void run_at(const struct operation *operation,
-                   unsigned idx,
-                   struct round_point at,
-                   const struct leak *baseline,
-                   struct round_result *result)
-{
-    now.operation = operation->name;
-    now.at = at;
-    round_run(&cluster, operation, idx, options.mode, at, baseline, result);
-    if (result->refused) {
-        (void)printf("crash: skipped: ptrace is not permitted here\n");
-        now.passed = true;
-        exit(SKIPPED);
-    }
-}
-
-static void note(struct sweep *sweep, unsigned at, const struct round_result *result)
-{
-    if (sweep->rounds++ == 0) {
-        sweep->arrived_first = result->arrived;
-        sweep->first_with = UINT32_MAX;
-    }
-    if (result->arrived == sweep->arrived_first) {
-        sweep->last_without = at > sweep->last_without ? at : sweep->last_without;
-    } else {
-        sweep->first_with = at < sweep->first_with ? at : sweep->first_with;
-    }
-    sweep->slept |= result->slept;
-    sweep->down_ns_max =
-        result->down_ns > sweep->down_ns_max ? result->down_ns : sweep->down_ns_max;
-}
-
-/* A point of the operation by number. */
-static struct round_point point(const struct operation *operation, unsigned i, uint64_t *random)
-{
-    if (!operation->by_calls) {
-        return (struct round_point){.instructions = i};
-    }
-    /* Even: at a boundary of a system call. Odd: somewhere behind it. */
-    const unsigned behind = (unsigned)(bus_random(random) % 1000);
-    return (struct round_point){.calls = i / 2, .instructions = i % 2 != 0 ? behind : 0};
-}
-
-static void sweep_operation(const struct operation *operation, unsigned idx)
-{
-    struct round_result result;
-    struct leak before;
-    struct leak after;
-    struct sweep sweep = {0};
-    uint64_t random = options.seed;
-    const uint64_t start_ms = test_now_ms();
-    const struct round_point whole = {.calls = operation->by_calls ? UINT32_MAX : 0,
-                                      .instructions = operation->by_calls ? 0 : UINT32_MAX};
-    /* Twice whole: its length, and all that is made once is made. */
-    run_at(operation, idx, whole, NULL, &result);
-    run_at(operation, idx, whole, NULL, &result);
-    sweep.length = operation->by_calls ? 2 * result.calls : result.instructions;
-    leak_take(&cluster, &before);
-    const unsigned stride = options.points == 0 || options.points >= sweep.length
-                                ? options.shards
-                                : sweep.length / options.points;
-    unsigned at = options.points == 0 ? options.shard : (unsigned)(bus_random(&random) % stride);
-    if (options.at >= 0) {
-        at = (unsigned)options.at;
-    }
-    do {
-        run_at(operation, idx, point(operation, at, &random), &before, &result);
-        note(&sweep, at, &result);
-        at += stride;
-    } while ((result.reached || at <= sweep.length) && options.at < 0);
-    const uint64_t deadline_ms = test_now_ms() + 2000;
-    do {
-        partners_run();
-        leak_take(&cluster, &after);
-    } while (!leak_equal(&before, &after, false) && test_now_ms() < deadline_ms);
-    CHECK(leak_equal(&before, &after, true));
-    (void)printf("crash: %-12s %5u points of %5u, %5" PRIu64 " ms, DOWN within %5.2f ms",
-                 operation->name, sweep.rounds, sweep.length, test_now_ms() - start_ms,
-                 (double)sweep.down_ns_max / 1e6);
-    if (sweep.first_with != UINT32_MAX) {
-        (void)printf(", arrived from %u on, not at %u", sweep.first_with, sweep.last_without);
-    }
-    (void)printf("%s\n", sweep.slept ? ", asleep" : "");
-    (void)fflush(stdout);
-}
+static const char *only; /* operation; NULL: all */
+static unsigned jobs;
+static struct sweep_options options = {.shards = 1, .at = -1};
 
 /* ---- arguments -------------------------------- */
 
 static int usage(void)
 {
-    (void)fprintf(stderr, "usage: crash [OPERATION] [--mode kill|pause] [--shard I/N] "
-                          "[--points N] [--seed N] [--at N]\noperations:");
+    (void)fprintf(stderr, "usage: crash [OPERATION] [--mode kill|pause|stall|restart] [--points N] "
+                          "[--seed N] [--at N] [--shard I/N] [--jobs N]\noperations:");
     for (unsigned i = 0; operation_at(i); i++) {
         (void)fprintf(stderr, " %s", operation_at(i)->name);
     }
@@ -168,18 +49,23 @@ static int usage(void)
 static int parse_option(const char *name, const char *value)
 {
     if (strcmp(name, "--mode") == 0) {
-        options.mode = strcmp(value, "pause") == 0 ? ROUND_PAUSE : ROUND_KILL;
-    } else if (strcmp(name, "--shard") == 0) {
-        return sscanf(value, "%u/%u", &options.shard, &options.shards) == 2 &&
-                       options.shard < options.shards
-                   ? 0
-                   : -1;
-    } else if (strcmp(name, "--points") == 0) {
+        const int mode = sweep_mode(value);
+        options.mode = mode >= 0 ? (enum round_mode)mode : ROUND_KILL;
+        return mode >= 0 ? 0 : -1;
+    }
+    if (strcmp(name, "--shard") == 0) {
+        const int n = sscanf(value, "%u/%u", &options.shard, &options.shards);
+        return n == 2 && options.shard < options.shards ? 0 : -1;
+    }
+    if (strcmp(name, "--points") == 0) {
         options.points = (unsigned)strtoul(value, NULL, 10);
     } else if (strcmp(name, "--seed") == 0) {
         options.seed = strtoull(value, NULL, 10);
     } else if (strcmp(name, "--at") == 0) {
         options.at = strtol(value, NULL, 10);
+    } else if (strcmp(name, "--jobs") == 0) {
+        jobs = (unsigned)strtoul(value, NULL, 10);
+        return jobs <= JOBS_MAX ? 0 : -1;
     } else {
         return -1;
     }
@@ -191,20 +77,82 @@ static int parse(int argc, char **argv)
     options.seed = machine_now_ns() % 1000000;
     for (int i = 1; i < argc; i++) {
         if (argv[i][0] != '-') {
-            options.operation = argv[i];
+            only = argv[i];
         } else if (i + 1 >= argc || parse_option(argv[i], argv[i + 1]) != 0) {
             return -1;
         } else {
             i++;
         }
     }
-    return options.operation && !operation_find(options.operation) ? -1 : 0;
+    return only && !operation_find(only) ? -1 : 0;
+}
+
+/* ---- many at once -------------------------------- */
+
+static pid_t start_job(char **argv, unsigned shard)
+{
+    char *arguments[32];
+    char text[32];
+    unsigned count = 0;
+    const pid_t pid = fork();
+    if (pid != 0) {
+        return pid;
+    }
+    for (; argv[count] && count < 24; count++) {
+        arguments[count] = argv[count];
+    }
+    (void)snprintf(text, sizeof text, "%u/%u", shard, jobs);
+    const char *const more[] = {"--shard", text, "--jobs", "0", NULL};
+    memcpy(&arguments[count], more, sizeof more);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)execv("/proc/self/exe", arguments);
+    _exit(127);
+}
+
+/** @return the worst exit code */
+static int run_jobs(char **argv)
+{
+    int worst = 0;
+    for (unsigned i = 0; i < jobs; i++) {
+        CHECK(start_job(argv, i) > 0);
+    }
+    for (unsigned i = 0; i < jobs; i++) {
+        int status = 0;
+        CHECK(wait(&status) > 0);
+        const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+        worst = code > worst ? code : worst;
+    }
+    return worst;
+}
+
+/* ---- one ------------------------------------------ */
+
+static void at_end(void)
+{
+    if (getpid() == main_pid) {
+        if (!passed) {
+            sweep_say_where();
+        }
+        cluster_down(&cluster);
+    }
+}
+
+static bool is_wanted(const struct operation *operation)
+{
+    if (only && strcmp(only, operation->name) != 0) {
+        return false;
+    }
+    return options.mode == ROUND_KILL || !operation->by_calls;
 }
 
 int main(int argc, char **argv)
 {
+    int r = 0;
     if (parse(argc, argv) != 0) {
         return usage();
+    }
+    if (jobs > 0) {
+        return run_jobs(argv);
     }
     main_pid = getpid();
     (void)printf("crash: seed %" PRIu64 "\n", options.seed);
@@ -215,14 +163,16 @@ int main(int argc, char **argv)
     bus_shared_reset();
     victims_begin(&cluster);
     partners_open(&cluster);
-    for (unsigned i = 0; operation_at(i); i++) {
-        if (options.operation ? strcmp(options.operation, operation_at(i)->name) == 0
-                              : options.mode == ROUND_KILL || !operation_at(i)->by_calls) {
-            sweep_operation(operation_at(i), i);
-        }
+    sweep_begin(&cluster, &options);
+    for (unsigned i = 0; operation_at(i) && r == 0; i++) {
+        r = is_wanted(operation_at(i)) ? sweep_operation(operation_at(i)) : 0;
     }
     partners_close();
     victims_end();
-    now.passed = true;
+    passed = true;
+    if (r != 0) {
+        (void)printf("crash: skipped: ptrace is not permitted here\n");
+        return SKIPPED;
+    }
     return 0;
 }

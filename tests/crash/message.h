@@ -40,6 +40,7 @@ enum message_word {
     WORD_REFUSED, /* error of the first send after it, positive */
     WORD_BACK,    /* the message that it sent when it was READY again, + 1 */
     WORD_DONE,    /* it has left in order */
+    WORD_IN_USE,  /* times that its address was refused to its next life */
     WORD_SEEN,    /* + number: the handler of this message has run */
 };
 #define MESSAGE_SEEN_MAX 64U

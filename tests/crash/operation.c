@@ -252,7 +252,7 @@ static void on_event(struct node *node, const struct ringbus_event *event)
     word_set(WORD_REFUSED, r < 0 ? (uint64_t)-r : 0);
 }
 
-void operation_open(struct victim *victim)
+int operation_try_open(struct victim *victim)
 {
     struct ringbus_options options = node_options(victim->cluster, CRASH_VICTIM);
     options.lane_bytes = 8192;
@@ -265,24 +265,40 @@ void operation_open(struct victim *victim)
     victim->node.on_message = operation_on_message;
     victim->node.on_event = on_event;
     victim->node.context = victim;
-    node_open_with(&victim->node, &options);
+    return node_try_open(&victim->node, &options);
 }
 
-void operation_link(struct victim *victim, const struct operation *operation)
+void operation_open(struct victim *victim)
+{
+    if (operation_try_open(victim) != 0) {
+        bus_die(__FILE__, __LINE__, ringbus_errmsg(NULL));
+    }
+}
+
+void operation_target(struct victim *victim,
+                      const struct operation *operation,
+                      unsigned ping_interval_ms)
 {
     char path[RINGBUS_PATH_MAX + 1];
+    struct ringbus_target_options options = {.struct_size = sizeof options,
+                                             .ping_interval_ms = ping_interval_ms};
     if (operation->partners == 1) {
         (void)snprintf(path, sizeof path, CRASH_PARTNER "/%u", operation->first_partner + 1);
     } else {
         (void)snprintf(path, sizeof path, CRASH_PARTNER);
     }
-    CHECK(ringbus_target(victim->node.bus, path, NULL, &victim->to) == 0);
+    CHECK(ringbus_target(victim->node.bus, path, &options, &victim->to) == 0);
+    if (operation->partners > 1) {
+        victim->to.instance = RINGBUS_ALL;
+    }
+}
+
+void operation_link(struct victim *victim, const struct operation *operation)
+{
+    operation_target(victim, operation, 0);
     while (victim->node.events[RINGBUS_EVENT_READY] < operation->partners) {
         CHECK(ringbus_wait(victim->node.bus, -1) >= 0);
         poll_once(victim);
-    }
-    if (operation->partners > 1) {
-        victim->to.instance = RINGBUS_ALL;
     }
 }
 

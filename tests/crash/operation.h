@@ -60,9 +60,15 @@ const struct operation *operation_find(const char *name);
 
 /** The victim's message callback. */
 void operation_on_message(struct node *node, const struct ringbus_message *message);
-/** Opens the victim's endpoint, with its callbacks. */
+/** Opens the victim's endpoint, with its callbacks. @return as ringbus_open() */
+int operation_try_open(struct victim *victim);
+/** The same; ends the victim when it fails. */
 void operation_open(struct victim *victim);
-/** Polls and sleeps until as many links are READY. */
+/** Targets the partners. @param ping_interval_ms  0: that of the endpoint */
+void operation_target(struct victim *victim,
+                      const struct operation *operation,
+                      unsigned ping_interval_ms);
+/** The same, and polls and sleeps until as many links are READY. */
 void operation_link(struct victim *victim, const struct operation *operation);
 /** Sends the next numbered message. @return as ringbus_send() */
 int operation_send(struct victim *victim, size_t size, unsigned flags);

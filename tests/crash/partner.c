@@ -161,8 +161,8 @@ static void on_event(struct node *node, const struct ringbus_event *event)
     } else if (event->type == RINGBUS_EVENT_DOWN) {
         CHECK(partner->linked && event->addr.incarnation == partner->victim.incarnation);
         partner->linked = false;
-        partner->downs++;
-        partner->reason = event->reason;
+        CHECK(partner->downs < 2);
+        partner->reasons[partner->downs++] = event->reason;
     } else if (event->type == RINGBUS_EVENT_UNDELIVERED) {
         on_undelivered(partner, event);
     }

@@ -18,10 +18,10 @@ struct partner {
     bool linked;
     unsigned lives; /* READY in this round */
     unsigned downs;
-    enum ringbus_reason reason; /* of the last DOWN */
-    uint32_t got;               /* messages of the first life: 0 to got - 1, in order */
-    uint32_t back;              /* number of the last message of the second life, + 1 */
-    uint32_t sent;              /* messages to the victim: 0 to sent - 1 */
+    enum ringbus_reason reasons[2]; /* of the DOWNs */
+    uint32_t got;                   /* messages of the first life: 0 to got - 1, in order */
+    uint32_t back;                  /* number of the last message of the second life, + 1 */
+    uint32_t sent;                  /* messages to the victim: 0 to sent - 1 */
     /* Of those, by number. */
     uint64_t returned; /* UNDELIVERED */
     uint64_t maybe;    /* of the returned: its handler may have run */

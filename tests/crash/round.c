@@ -25,6 +25,7 @@
 
 static uint32_t rounds;
 static unsigned voids;
+static bool woken; /* in this round */
 
 unsigned round_void_count(void)
 {
@@ -85,6 +86,15 @@ step(struct trace *trace, const struct operation *operation, enum trace_how how)
     }
 }
 
+/** Gives a victim that sleeps, or is about to, the one message that wakes it. */
+static void wake(const struct operation *operation)
+{
+    if (operation->blocks && !woken) {
+        partners_give(operation, GIVEN_SMALL);
+        woken = true;
+    }
+}
+
 /** Steps until the point or the end of the operation. @return the last stop */
 static enum trace_stop step_to(struct trace *trace,
                                const struct operation *operation,
@@ -99,7 +109,7 @@ static enum trace_stop step_to(struct trace *trace,
     while (out->instructions < at.instructions && stop != TRACE_END && stop != TRACE_EXITED) {
         if (stop == TRACE_GOES_ON) {
             /* Asleep, and that was one point; it wakes for the next ones. */
-            partners_give(operation, GIVEN_SMALL);
+            wake(operation);
             stop = trace_wait(trace, true);
         } else {
             stop = step(trace, operation, TRACE_INSTRUCTION);
@@ -149,9 +159,9 @@ static void judge_link(const struct partner *partner,
                        const struct operation *operation,
                        enum ringbus_reason reason)
 {
-    CHECK(partner->lives == 1 && partner->downs == 1);
-    CHECK(partner->reason == reason ||
-          (operation->leaves && partner->reason == RINGBUS_REASON_LEFT));
+    CHECK(partner->lives >= 1 && partner->downs == partner->lives);
+    CHECK(partner->reasons[0] == reason ||
+          (operation->leaves && partner->reasons[0] == RINGBUS_REASON_LEFT));
 }
 
 /* Exactly the committed prefix: what had returned is there, what had not begun is not. */
@@ -175,17 +185,17 @@ judge(const struct operation *operation, const struct account *account, enum rin
 /* ---- SIGKILL -------------------------------- */
 
 /* The daemon has forgotten the victim as well, whatever it had told it. */
-static void settle_daemon(const struct cluster *cluster, const struct leak *baseline)
+static void settle_daemon(const struct cluster *cluster, const struct holding *baseline)
 {
-    struct leak now;
+    struct holding now;
     const uint64_t deadline_ms = test_now_ms() + DOWN_MS;
     for (;;) {
-        leak_take(cluster, &now);
-        if (leak_equal(baseline, &now, false)) {
+        holding_take(cluster, &now);
+        if (holding_equal(baseline, &now, false)) {
             return;
         }
         if (test_now_ms() > deadline_ms) {
-            (void)leak_equal(baseline, &now, true);
+            (void)holding_equal(baseline, &now, true);
             CHECK(!"the daemon or a partner keeps something of a dead client");
         }
         partners_run();
@@ -204,7 +214,7 @@ static void wait_down(void)
 static void kill_there(const struct cluster *cluster,
                        struct trace *trace,
                        const struct operation *operation,
-                       const struct leak *baseline,
+                       const struct holding *baseline,
                        struct round_result *out)
 {
     struct account account;
@@ -218,26 +228,37 @@ static void kill_there(const struct cluster *cluster,
         settle_daemon(cluster, baseline);
     }
     judge(operation, &account, RINGBUS_REASON_CRASHED);
-    CHECK(!baseline || leak_own_equal(baseline));
+    CHECK(!baseline || holding_own_equal(baseline));
 }
 
-/* ---- SIGSTOP --------------------------------------------------------------------- */
+/* ---- two lives -------------------------------- */
 
-/* What was given up stays so; what comes after is a link of its own. */
+/* The second is a link of its own, and brought its message and nothing else. */
+static void judge_second(const struct operation *operation)
+{
+    CHECK(word_get(WORD_DONE) == 1);
+    for (unsigned i = 0; i < operation->partners; i++) {
+        const struct partner *partner = &partners[operation->first_partner + i];
+        CHECK(partner->lives == 2 && partner->downs == 2);
+        CHECK(partner->reasons[1] == RINGBUS_REASON_LEFT);
+        CHECK(partner->back == word_get(WORD_BACK));
+        CHECK(node_pool_used(&partner->node) == 0);
+    }
+}
+
+/* What was given up stays so, and the victim was told once and for each link. */
 static void judge_return(const struct operation *operation, const uint32_t *got)
 {
     CHECK(word_get(WORD_DOWN) == operation->partners);
     CHECK(word_get(WORD_REASON) == RINGBUS_REASON_GIVEN_UP);
     CHECK(word_get(WORD_REFUSED) != 0);
     for (unsigned i = 0; i < operation->partners; i++) {
-        const struct partner *partner = &partners[operation->first_partner + i];
-        CHECK(partner->got == got[i]);
-        CHECK(partner->lives == 2 && partner->downs == 2);
-        CHECK(partner->reason == RINGBUS_REASON_LEFT);
-        CHECK(partner->back == word_get(WORD_BACK));
-        CHECK(node_pool_used(&partner->node) == 0);
+        CHECK(partners[operation->first_partner + i].got == got[i]);
     }
+    judge_second(operation);
 }
+
+/* ---- SIGSTOP --------------------------------------------------------------------- */
 
 /** Runs the partners until the victim has ended. */
 static void wait_ended(int pidfd)
@@ -253,7 +274,7 @@ static void wait_ended(int pidfd)
 static void pause_there(struct trace *trace,
                         const struct operation *operation,
                         bool asleep,
-                        const struct leak *baseline,
+                        const struct holding *baseline,
                         struct round_result *out)
 {
     struct account account;
@@ -272,12 +293,68 @@ static void pause_there(struct trace *trace,
     }
     CHECK(kill(trace->pid, SIGCONT) == 0);
     wait_ended(pidfd);
-    CHECK(word_get(WORD_DONE) == 1);
     wait_down();
     partners_settle();
     judge_return(operation, got);
     (void)close(pidfd);
-    CHECK(!baseline || leak_own_equal(baseline));
+    CHECK(!baseline || holding_own_equal(baseline));
+}
+
+/* ---- the round -------------------------------- */
+
+static void restart_there(struct trace *trace,
+                          const struct victim_order *order,
+                          const struct holding *baseline,
+                          struct round_result *out)
+{
+    struct account account;
+    struct victim_order second = *order;
+    second.again = true;
+    const int pidfd = (int)syscall(SYS_pidfd_open, victim_start(&second), 0);
+    CHECK(pidfd >= 0);
+    const uint64_t killed_ns = machine_now_ns();
+    trace_kill(trace);
+    take_account(&account);
+    victim_go();
+    wait_ended(pidfd);
+    wait_down();
+    out->down_ns = machine_now_ns() - killed_ns;
+    out->in_use = (unsigned)word_get(WORD_IN_USE);
+    partners_settle();
+    judge(order->operation, &account, RINGBUS_REASON_CRASHED);
+    judge_second(order->operation);
+    (void)close(pidfd);
+    CHECK(!baseline || holding_own_equal(baseline));
+}
+
+/* ---- no death yet -------------------------------- */
+
+/*
+ * It stands still for less than anybody's patience (scenario 15): what it has not committed
+ * is waited for, and then all of it is there.
+ */
+static void
+stall_there(struct trace *trace, const struct operation *operation, enum trace_stop stop)
+{
+    struct account account;
+    take_account(&account);
+    for (unsigned i = 0; i < 3; i++) {
+        partners_settle();
+    }
+    for (unsigned i = 0; i < operation->partners; i++) {
+        const struct partner *partner = &partners[operation->first_partner + i];
+        CHECK(partner->lives == 1 && partner->downs == 0);
+        CHECK(partner->got >= account.sent && partner->got <= account.begun);
+    }
+    if (stop == TRACE_END) {
+        return;
+    }
+    wake(operation);
+    if (stop == TRACE_GOES_ON) {
+        CHECK(trace_wait(trace, true) == TRACE_STEPPED);
+    }
+    CHECK(trace_resume(trace, TRACE_RUN) == 0);
+    CHECK(wait_running(trace) == TRACE_END);
 }
 
 /* ---- the round -------------------------------- */
@@ -317,15 +394,14 @@ begin(struct trace *trace, const struct operation *operation, const struct victi
 
 void round_run(const struct cluster *cluster,
                const struct operation *operation,
-               unsigned operation_idx,
                enum round_mode mode,
                struct round_point at,
-               const struct leak *baseline,
+               const struct holding *baseline,
                struct round_result *out)
 {
     struct trace trace;
     struct victim_order order = {
-        .operation = operation_idx,
+        .operation = operation,
         .ping_interval_ms = mode == ROUND_PAUSE ? PAUSE_PING_MS : 0,
         .comes_back = mode == ROUND_PAUSE,
     };
@@ -339,13 +415,19 @@ void round_run(const struct cluster *cluster,
     if (out->refused) {
         return;
     }
+    woken = false;
     partners_give(operation, operation->given);
     const enum trace_stop stop = step_to(&trace, operation, at, out);
     CHECK(stop != TRACE_EXITED);
     out->reached = stop != TRACE_END;
     if (mode == ROUND_PAUSE) {
         pause_there(&trace, operation, stop == TRACE_GOES_ON, baseline, out);
+    } else if (mode == ROUND_RESTART) {
+        restart_there(&trace, &order, baseline, out);
     } else {
+        if (mode == ROUND_STALL) {
+            stall_there(&trace, operation, stop);
+        }
         kill_there(cluster, &trace, operation, baseline, out);
     }
     out->arrived = partners[operation->first_partner].got;

@@ -4,12 +4,15 @@
 /*
  * One victim, from its start to its end, and the verdict on what it left behind.
  */
-#include "crash/leak.h"
+#include "crash/holding.h"
 #include "crash/operation.h"
 
 enum round_mode {
-    ROUND_KILL = 0,  /* SIGKILL there */
-    ROUND_PAUSE = 1, /* SIGSTOP there until it was given up, then SIGCONT */
+    ROUND_KILL = 0,    /* SIGKILL there */
+    ROUND_PAUSE = 1,   /* SIGSTOP there until it was given up, then SIGCONT */
+    ROUND_STALL = 2,   /* stands there while the partners look, goes on in time, then killed */
+    ROUND_RESTART = 3, /* SIGKILL, and its next life begins before anybody was told */
+    ROUND_MODES = 4,
 };
 
 /** Where a victim is ended: so many system call boundaries, then so many instructions. */
@@ -25,16 +28,16 @@ struct round_result {
     bool slept;       /* it stood in a system call that waits */
     bool refused;     /* ptrace is not permitted */
     uint32_t arrived; /* messages of the victim that the first partner has got */
+    unsigned in_use;  /* times that the address was refused to the next life */
     uint64_t down_ns; /* from the kill until the last partner knew */
 };
 
 /** Starts rounds on a bus. @param baseline  what is held between two rounds, or NULL: unknown */
 void round_run(const struct cluster *cluster,
                const struct operation *operation,
-               unsigned operation_idx,
                enum round_mode mode,
                struct round_point at,
-               const struct leak *baseline,
+               const struct holding *baseline,
                struct round_result *out);
 /** Rounds that had to be done again: the machine stood still before the operation began. */
 unsigned round_void_count(void);

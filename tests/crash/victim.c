@@ -9,8 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WARM_UP  3U
-#define DRAIN_MS 5000U
+#define WARM_UP    3U
+#define DRAIN_MS   5000U
+#define PATIENT_MS 10000U
 
 static pid_t zygote;
 static int orders[2] = {-1, -1}; /* ours, the zygote's */
@@ -36,30 +37,58 @@ static void warm_up(struct victim *victim)
     }
 }
 
-/* It was given up while it stood still: learns it once for each link, and is linked again. */
-static void come_back(struct victim *victim, const struct operation *operation)
+/* Sends one message to each partner, and leaves when they have it. */
+static _Noreturn void say_and_leave(struct victim *victim, const struct operation *operation)
 {
-    struct node *node = &victim->node;
-    while (node->events[RINGBUS_EVENT_DOWN] < operation->partners ||
-           node->events[RINGBUS_EVENT_READY] < 2 * operation->partners) {
-        step(victim);
-    }
     CHECK(operation_send(victim, MESSAGE_SMALL, 0) == (int)operation->partners);
     word_set(WORD_BACK, victim->next);
-    CHECK(ringbus_release(node->bus, victim->kept) == 0);
-    CHECK(ringbus_close(node->bus, DRAIN_MS) == 0);
-    CHECK(node->events[RINGBUS_EVENT_DOWN] == operation->partners);
+    CHECK(ringbus_close(victim->node.bus, DRAIN_MS) == 0);
     word_set(WORD_DONE, 1);
     _exit(0);
+}
+
+/* It was given up while it stood still: learns it once for each link, and is linked again. */
+static _Noreturn void come_back(struct victim *victim, const struct operation *operation)
+{
+    struct node *node = &victim->node;
+    while (node->events[RINGBUS_EVENT_DOWN] < operation->partners) {
+        step(victim);
+    }
+    /* From here on nobody is meant to be given up, however long the machine stands still. */
+    operation_target(victim, operation, PATIENT_MS);
+    while (node->events[RINGBUS_EVENT_READY] < 2 * operation->partners) {
+        step(victim);
+    }
+    CHECK(node->events[RINGBUS_EVENT_DOWN] == operation->partners);
+    CHECK(ringbus_release(node->bus, victim->kept) == 0);
+    say_and_leave(victim, operation);
+}
+
+/*
+ * Scenario 2: the old life may not be known dead yet. The address is refused at most until
+ * the daemon has heard of it.
+ */
+static void open_again(struct victim *victim)
+{
+    int r = 0;
+    while ((r = operation_try_open(victim)) == RINGBUS_E_IN_USE) {
+        word_set(WORD_IN_USE, word_get(WORD_IN_USE) + 1);
+    }
+    CHECK(r == 0);
 }
 
 static _Noreturn void live(const struct cluster *cluster, const struct victim_order *order)
 {
     static struct victim victim;
-    const struct operation *operation = operation_at(order->operation);
+    const struct operation *operation = order->operation;
     victim.cluster = cluster;
     victim.round = order->round;
     victim.ping_interval_ms = order->ping_interval_ms;
+    if (order->again) {
+        open_again(&victim);
+        operation_link(&victim, operation);
+        say_and_leave(&victim, operation);
+    }
     victim.keeping = operation->keeps;
     if (!operation->unlinked) {
         operation_open(&victim);

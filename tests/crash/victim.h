@@ -11,10 +11,11 @@
 
 /** What a victim is to do. */
 struct victim_order {
-    unsigned operation; /* operation_at() */
+    const struct operation *operation;
     uint32_t round;
     uint32_t ping_interval_ms; /* 0: the default */
     bool comes_back;           /* after the operation: waits until it was given up, and returns */
+    bool again;                /* the next life of one that was killed: says so and leaves */
 };
 
 /** Call before anything is opened. */

@@ -77,7 +77,7 @@ struct ringbus_options node_options(const struct cluster *cluster, const char *p
     return options;
 }
 
-void node_open_with(struct node *node, struct ringbus_options *options)
+int node_try_open(struct node *node, struct ringbus_options *options)
 {
     const node_message_fn message = node->on_message;
     const node_event_fn event = node->on_event;
@@ -89,8 +89,12 @@ void node_open_with(struct node *node, struct ringbus_options *options)
     options->on_message = on_message;
     options->on_event = on_event;
     options->user = node;
-    const int r = ringbus_open(options, &node->bus);
-    if (r != 0) {
+    return ringbus_open(options, &node->bus);
+}
+
+void node_open_with(struct node *node, struct ringbus_options *options)
+{
+    if (node_try_open(node, options) != 0) {
         bus_die(__FILE__, __LINE__, ringbus_errmsg(NULL));
     }
 }

@@ -49,6 +49,8 @@ struct node {
 struct ringbus_options node_options(const struct cluster *cluster, const char *path);
 /** Opens; keeps on_message, on_event and context. Ends the test when it fails. */
 void node_open(struct node *node, const struct cluster *cluster, const char *path);
+/** The same. @return as ringbus_open() */
+int node_try_open(struct node *node, struct ringbus_options *options);
 void node_open_with(struct node *node, struct ringbus_options *options);
 /** Closes without draining; asserts that it works. */
 void node_close(struct node *node);

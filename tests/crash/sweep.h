@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_TESTS_CRASH_SWEEP_H
+#define RINGBUS_TESTS_CRASH_SWEEP_H
+/*
+ * Rounds at the points of an operation, one after the other, and what is held before and
+ * after all of them.
+ */
+#include "crash/round.h"
+
+struct sweep_options {
+    enum round_mode mode;
+    unsigned shard; /* of shards: those points whose number leaves it as remainder */
+    unsigned shards;
+    unsigned points; /* so many, spread evenly from a start that the seed chooses; 0: all */
+    long at;         /* this one point; -1: all */
+    uint64_t seed;
+};
+
+/** @return enum round_mode; -1 no such mode */
+int sweep_mode(const char *name);
+/** Notes what is held; the partners are open, and there was no victim yet. */
+void sweep_begin(const struct cluster *at, const struct sweep_options *with);
+/** @retval 0; -1 ptrace is not permitted here */
+int sweep_operation(const struct operation *operation);
+/** How to repeat the round that failed, on stderr. */
+void sweep_say_where(void);
+
+#endif
