@@ -225,6 +225,7 @@ on_introduced(struct ringbus *bus, const struct rbi_wire_introduced *body, struc
     struct rbi_end *end = NULL;
     int r = 0;
     bool met = false;
+    uint64_t behind = 0;
     struct rbi_end *old = rbi_end_find(bus, body->cluster, body->instance);
     if (got < RBI_ARRAY_SIZE(fds)) {
         r = rbi_fail(bus, RINGBUS_E_NO_FDS, "a link from %s: out of file descriptors",
@@ -241,6 +242,7 @@ on_introduced(struct ringbus *bus, const struct rbi_wire_introduced *body, struc
     } else if (old != NULL) {
         rbi_end_peer_gone(bus, old, RBI_REASON_REPLACED);
         rbi_end_unindex(bus, old);
+        behind = old->link_life;
     }
     if (r == 0) {
         r = accept_link(bus, body, fds, &end);
@@ -263,6 +265,7 @@ on_introduced(struct ringbus *bus, const struct rbi_wire_introduced *body, struc
     }
     (void)close(fds[0]); /* mapped; pool and bell stay */
     (void)close(fds[2]);
+    end->behind = behind;
     open_if_wanted(bus, end);
 }
 

@@ -183,6 +183,18 @@ static bool is_message(unsigned kind)
            kind == RBI_RECORD_ERROR;
 }
 
+/* Whether the peer's last life, whose end comes before the beginning of this one, is still read. */
+static RBI_COLD bool is_behind(const struct ringbus *bus, struct rbi_end *end)
+{
+    for (unsigned i = 0; i < bus->end_count; i++) {
+        if (bus->ends[i]->link_life == end->behind) {
+            return bus->ends[i]->phase == RBI_END_LEAVING;
+        }
+    }
+    end->behind = 0;
+    return false;
+}
+
 static int take_record(struct ringbus *bus, struct rbi_end *end, const struct rbi_lane_record *raw)
 {
     struct rbi_record record;
@@ -192,6 +204,9 @@ static int take_record(struct ringbus *bus, struct rbi_end *end, const struct rb
     }
     if (RBI_LIKELY(is_message(record.kind))) {
         return deliver(bus, end, &record);
+    }
+    if (RBI_UNLIKELY(end->behind != 0) && is_behind(bus, end)) {
+        return RBI_LANE_EMPTY; /* READY, which comes first: nothing is read past it */
     }
     rbi_end_control_record(bus, end, &record);
     return 0;
