@@ -70,7 +70,7 @@ struct rbi_end {
     uint64_t link_id;   /* 0 before the daemon told it */
     uint32_t serial;    /* of our INTRODUCE */
     uint64_t link_life; /* number of this end among all of the handle: never used again */
-    uint64_t behind;    /* link_life of the peer's last life, to be read to its end first; 0: none */
+    uint64_t behind;    /* link_life of the peer's last life, read to its end first; 0: none */
     enum rbi_reason leave_reason;
     uint64_t gave_ns;       /* when it last gave back a reference, or had none; as of the tick */
     uint64_t heard_ns;      /* when records last came, not yet told to fsm; 0: none */
