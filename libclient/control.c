@@ -82,6 +82,16 @@ static bool is_transient(int r)
     return r == -EAGAIN || r == -ETOOMANYREFS || r == -ENOBUFS;
 }
 
+/*
+ * A frame that waits. While we come in, also one that nobody takes any more: the daemon has
+ * refused us and said why, and that is read before the end of the connection is.
+ */
+static bool is_deferred(const struct rbi_control *control, int r)
+{
+    return is_transient(r) || (r == -EPIPE && (control->phase == RBI_CONTROL_HELLO ||
+                                               control->phase == RBI_CONTROL_REGISTER));
+}
+
 void rbi_control_flush(struct ringbus *bus)
 {
     struct rbi_control *control = &bus->control;
@@ -89,7 +99,7 @@ void rbi_control_flush(struct ringbus *bus)
         struct rbi_out_frame *frame = control->out_first;
         const int r =
             rbi_handoff_send(control->sock, frame->bytes, frame->size, frame->fds, frame->fd_count);
-        if (is_transient(r)) {
+        if (is_deferred(control, r)) {
             break;
         }
         if (r < 0) {
@@ -130,7 +140,7 @@ uint32_t rbi_control_send(struct ringbus *bus,
     if (control->out_first == NULL) {
         r = rbi_handoff_send(control->sock, frame, size, fds, fd_count);
     }
-    if (is_transient(r)) {
+    if (is_deferred(control, r)) {
         r = queue_frame(bus, frame, size, fds, fd_count);
         if (r == 0) {
             rbi_control_flush(bus);
