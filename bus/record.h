@@ -45,6 +45,8 @@ enum rbi_record_kind {
 #define RBI_RECORD_REF        0x02U /* payload lies in the sender's pool */
 #define RBI_RECORD_BROADCAST  0x04U /* sent to every instance */
 #define RBI_RECORD_IDEMPOTENT 0x08U
+#define RBI_RECORD_ANY        0x10U /* addressed to any instance, not to this one */
+#define RBI_RECORD_AGAIN      0x20U /* a receiver that died may have handled it */
 
 #define RBI_RECORD_TAG       8U
 #define RBI_RECORD_PARTS_MAX 16U

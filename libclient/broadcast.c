@@ -102,7 +102,7 @@ int rbi_send_all(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_
     if (cluster->dispatch_stale) {
         rbi_cluster_refresh(bus, cluster);
     }
-    out->broadcast = true;
+    out->record_flags = RBI_RECORD_BROADCAST;
     /* One copy for all: a large payload is written into one chunk, whoever reads it. */
     if (out->chunk == RBI_CHUNK_NONE && out->size > bus->inline_max && cluster->ready_count > 0) {
         const int r = rbi_send_chunk(bus, NULL, out->size, &chunk);

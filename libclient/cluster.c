@@ -103,13 +103,17 @@ void rbi_cluster_suspicion(struct ringbus *bus, const struct rbi_end *end)
 
 void rbi_cluster_refresh(struct ringbus *bus, struct rbi_cluster *cluster)
 {
-    (void)bus;
-    cluster->dispatch_stale = false;
+    const bool stale = cluster->dispatch_stale != RBI_DISPATCH_HELD;
+    cluster->held = rbi_redeliver_holds(bus, cluster->id);
+    cluster->dispatch_stale = cluster->held ? RBI_DISPATCH_HELD : RBI_DISPATCH_FRESH;
+    if (!stale) {
+        return;
+    }
     cluster->owner_stale = true;
     cluster->ready_count = 0;
     cluster->turn_count = 0;
     if (cluster->ready_room < cluster->member_count && !grow_tables(cluster)) {
-        cluster->dispatch_stale = true; /* tried again at the next pick */
+        cluster->dispatch_stale = RBI_DISPATCH_STALE; /* tried again at the next pick */
         return;
     }
     for (unsigned i = 0; i < cluster->member_count; i++) {
@@ -144,12 +148,8 @@ static RBI_COLD bool build_owners(struct rbi_cluster *cluster)
     return true;
 }
 
-struct rbi_end *
-rbi_cluster_pick(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t key)
+static inline struct rbi_end *pick(struct rbi_cluster *cluster, bool keyed, uint64_t key)
 {
-    if (RBI_UNLIKELY(cluster->dispatch_stale)) {
-        rbi_cluster_refresh(bus, cluster);
-    }
     if (RBI_UNLIKELY(cluster->ready_count == 0)) {
         return NULL;
     }
@@ -168,6 +168,24 @@ rbi_cluster_pick(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, u
         }
     }
     return cluster->turn[cluster->cursor];
+}
+
+struct rbi_end *
+rbi_cluster_pick(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t key)
+{
+    if (RBI_UNLIKELY(cluster->dispatch_stale)) {
+        rbi_cluster_refresh(bus, cluster);
+        if (cluster->held) {
+            return NULL;
+        }
+    }
+    return pick(cluster, keyed, key);
+}
+
+RBI_COLD struct rbi_end *
+rbi_cluster_pick_held(struct rbi_cluster *cluster, bool keyed, uint64_t key)
+{
+    return pick(cluster, keyed, key);
 }
 
 void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)

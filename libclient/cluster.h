@@ -27,12 +27,23 @@ struct rbi_member {
     char path[RBI_PATH_MAX + 1];
 };
 
+/** Whether the tables of a cluster can be used as they are. */
+enum rbi_dispatch {
+    RBI_DISPATCH_FRESH = 0,
+    RBI_DISPATCH_STALE = 1, /* to be built anew */
+    RBI_DISPATCH_HELD = 2,  /* fresh, but not for what is new: see held */
+};
+
 /** A cluster that we target, wholly or some of its instances. */
 struct rbi_cluster {
     uint64_t id;
-    bool all;            /* targeted as a whole */
-    bool known;          /* the daemon named an instance at least once */
-    bool dispatch_stale; /* members changed since the tables were built */
+    bool all;   /* targeted as a whole */
+    bool known; /* the daemon named an instance at least once */
+    /* enum rbi_dispatch; true is stale: members changed since the tables were built */
+    uint8_t dispatch_stale;
+    bool held;      /* what an instance did not consume goes to another first (redeliver.c) */
+    bool redeliver; /* RINGBUS_ON_DOWN_REDELIVER */
+    uint32_t redeliver_ms;
     struct rbi_link_terms terms;
     struct rbi_member *members; /* sorted by instance */
     unsigned member_count;

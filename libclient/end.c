@@ -92,7 +92,9 @@ static int create_side(struct ringbus *bus, struct rbi_end *end)
     side->lane_capacity = bus->lane_bytes;
     side->returns_offset = returns_offset;
     side->returns_capacity = bus->refs_per_link;
+    rbi_store_rlx(&side->begun_pos, (uint64_t)0 - RBI_LINE); /* none yet */
     end->own_want_pos = &side->want_pos;
+    end->own_begun_pos = &side->begun_pos;
     return 0;
 }
 
@@ -256,6 +258,7 @@ static int wire_up(struct ringbus *bus,
     end->peer_want_pos = &peer->want_pos;
     end->own_written_hint = &own->written_hint;
     end->peer_written_hint = &peer->written_hint;
+    end->peer_begun_pos = &peer->begun_pos;
     return rbi_refs_init(&end->refs, (uint32_t)theirs->returns_capacity, &peer->returns_pos,
                          (const rbi_word *)(const void *)(peer_base + theirs->returns_offset));
 }
@@ -433,6 +436,7 @@ void rbi_end_free(struct ringbus *bus, struct rbi_end *end)
         return;
     }
     introduction_over(bus, end);
+    rbi_redeliver_end(bus, end);
     unlist(bus, end);
     rbi_end_unindex(bus, end);
     rbi_turn_remove(bus, end);

@@ -37,23 +37,24 @@ struct rbi_end {
     struct rbi_lane_tx tx;
     struct rbi_lane_rx rx;
     struct rbi_pidf peer;
-    bool usable;        /* rbi_link_usable(), kept for the send path */
-    bool flowing;       /* usable, and a message has come: the peer's lane is mapped whole */
-    bool claimed;       /* a claim is open: nothing else may be written */
-    bool peer_sleeps;   /* the peer may sleep: look at its epoch after a burst */
-    bool unrung;        /* records committed with RINGBUS_MORE: to be looked at later */
-    bool blocked;       /* a send found it full; wait for want_bytes */
-    bool loop;          /* link to ourselves */
-    bool read_out;      /* a leaving end's lane is read to its end */
-    uint8_t phase;      /* enum rbi_end_phase */
-    uint8_t pending;    /* control records that found no room: RBI_PENDING_* */
-    uint8_t idle_rings; /* rings in a row that brought nothing */
-    bool muted;         /* it rang too often for nothing: its bell is not listened to for a while */
-    bool hung_up;       /* the peer has ended its side of the bell: it reads our memory no more */
-    bool residue;       /* the link has ended, some of its payloads have not (residue.c) */
-    int bell;           /* our end of the pair; -1 for the loop */
-    uint32_t position;  /* in bus->ends */
-    uint32_t quiet;     /* polls in a row that found nothing */
+    rbi_au64 *own_begun_pos; /* in our side: which record of the peer's is being handled */
+    bool usable;             /* rbi_link_usable(), kept for the send path */
+    bool flowing;            /* usable, and a message has come: the peer's lane is mapped whole */
+    bool claimed;            /* a claim is open: nothing else may be written */
+    bool peer_sleeps;        /* the peer may sleep: look at its epoch after a burst */
+    bool unrung;             /* records committed with RINGBUS_MORE: to be looked at later */
+    bool blocked;            /* a send found it full; wait for want_bytes */
+    bool loop;               /* link to ourselves */
+    bool read_out;           /* a leaving end's lane is read to its end */
+    uint8_t phase;           /* enum rbi_end_phase */
+    uint8_t pending;         /* control records that found no room: RBI_PENDING_* */
+    uint8_t idle_rings;      /* rings in a row that brought nothing */
+    bool muted;        /* it rang too often for nothing: its bell is not listened to for a while */
+    bool hung_up;      /* the peer has ended its side of the bell: it reads our memory no more */
+    bool residue;      /* the link has ended, some of its payloads have not (residue.c) */
+    int bell;          /* our end of the pair; -1 for the loop */
+    uint32_t position; /* in bus->ends */
+    uint32_t quiet;    /* polls in a row that found nothing */
     const rbi_au64 *peer_sleep_epoch;
     uint64_t rung;
     const rbi_au64 *peer_want_pos;
@@ -62,6 +63,7 @@ struct rbi_end {
     uint64_t want_bytes;
     rbi_au64 *own_written_hint;
     const rbi_au64 *peer_written_hint;
+    const rbi_au64 *peer_begun_pos;
     struct rbi_refs refs;
     struct rbi_returns returns;
     struct rbi_peer_pool *peer_pool;
@@ -85,10 +87,13 @@ struct rbi_end {
     uint64_t pending_pong_id;
     enum rbi_reason pending_reason;
     enum rbi_reason pending_ack;
-    uint32_t silent_ms; /* leaving: see struct ringbus_event */
-    bool wanted;        /* we are its requester */
-    bool broken;        /* its read position is impossible: closed by the next tick */
-    bool reported_up;   /* the application has had its READY event */
+    uint32_t silent_ms;      /* leaving: see struct ringbus_event */
+    bool wanted;             /* we are its requester */
+    bool said_bye;           /* it was we who ended it: the peer reads on up to our DISCONNECT */
+    bool holds;              /* what it leaves goes to others before anything new (redeliver.c) */
+    struct rbi_again *again; /* closed, and what waits for another receiver (redeliver.c) */
+    bool broken;             /* its read position is impossible: closed by the next tick */
+    bool reported_up;        /* the application has had its READY event */
     struct rbi_segment own_side;
     struct rbi_segment peer_side;
     struct rbi_segment peer_page;

@@ -137,6 +137,7 @@ static void begin_leaving(struct ringbus *bus, struct rbi_end *end, enum rbi_rea
         end->phase = RBI_END_LEAVING;
         end->leave_reason = reason;
         end->leave_pos = end->rx.pos;
+        rbi_redeliver_hold(bus, end);
         rbi_turn_promote(bus, end); /* its end is not to wait for its turn */
     }
     end->usable = false;
@@ -183,6 +184,7 @@ carry_out(struct ringbus *bus, struct rbi_end *end, const struct rbi_link_action
         end->pending_pong_id = actions->id;
     }
     if (todo & RBI_LINK_DO_SEND_DISCONNECT) {
+        end->said_bye = true;
         end->pending |= RBI_PENDING_DISCONNECT;
         end->pending_reason = actions->reason;
         /* Whoever reads it takes what we have not released for unread. */

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define REDELIVER_DEFAULT_MS 1000U
+#define REDELIVER_MS_MAX     60000U
+
 static int check_path(struct ringbus *bus,
                       const char *path,
                       unsigned elements_min,
@@ -29,17 +32,32 @@ static int check_path(struct ringbus *bus,
 
 /* ---- targets ---------------------------------------------------------------------------- */
 
+/* A caller built against another version knows fewer or more fields. */
+static int copy_options(struct ringbus *bus,
+                        const struct ringbus_target_options *given,
+                        struct ringbus_target_options *out)
+{
+    memset(out, 0, sizeof *out);
+    if (given != NULL && (given->struct_size < offsetof(struct ringbus_target_options, on_down) ||
+                          given->struct_size > 16 * sizeof *out)) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "struct_size of the target options is not set");
+    }
+    if (given != NULL) {
+        memcpy(out, given, given->struct_size < sizeof *out ? given->struct_size : sizeof *out);
+    }
+    if ((out->on_down != RINGBUS_ON_DOWN_REPORT && out->on_down != RINGBUS_ON_DOWN_REDELIVER) ||
+        out->redeliver_ms > REDELIVER_MS_MAX) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "on_down %d or redeliver_ms %u (at most %u)",
+                        (int)out->on_down, out->redeliver_ms, REDELIVER_MS_MAX);
+    }
+    return 0;
+}
+
 static int target_terms(struct ringbus *bus,
                         const struct ringbus_target_options *options,
                         struct rbi_link_terms *terms)
 {
     *terms = bus->terms;
-    if (options == NULL) {
-        return 0;
-    }
-    if (options->struct_size < sizeof *options) {
-        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "struct_size of the target options is not set");
-    }
     if (options->ping_interval_ms != 0) {
         terms->ping_interval_ms = options->ping_interval_ms;
     }
@@ -115,16 +133,16 @@ static void send_target(struct ringbus *bus, const char *path)
 
 static int do_target(struct ringbus *bus,
                      const char *path,
-                     const struct ringbus_target_options *options,
+                     const struct ringbus_target_options *given,
                      struct ringbus_addr *out)
 {
+    struct ringbus_target_options options;
     struct rbi_path_info info = {0};
     struct rbi_pidf pidf;
     struct rbi_link_terms terms;
     int r = check_path(bus, path, RBI_PATH_CLUSTER_ELEMENTS, RBI_PATH_INSTANCE_ELEMENTS, &info);
-    if (r == 0) {
-        r = target_terms(bus, options, &terms);
-    }
+    r = r != 0 ? r : copy_options(bus, given, &options);
+    r = r != 0 ? r : target_terms(bus, &options, &terms);
     if (r != 0) {
         return r;
     }
@@ -139,6 +157,8 @@ static int do_target(struct ringbus *bus,
         }
     }
     cluster->terms = terms;
+    cluster->redeliver = options.on_down == RINGBUS_ON_DOWN_REDELIVER;
+    cluster->redeliver_ms = options.redeliver_ms != 0 ? options.redeliver_ms : REDELIVER_DEFAULT_MS;
     if (pidf.instance == 0) {
         cluster->all = true;
         for (unsigned m = 0; m < cluster->member_count; m++) {

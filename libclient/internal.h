@@ -25,6 +25,7 @@
 #include "libclient/control.h"
 #include "libclient/end.h"
 #include "libclient/request.h"
+#include "libclient/undelivered.h"
 #include "libclient/watched.h"
 #include "shm/bell.h"
 #include "shm/handoff.h"
@@ -45,8 +46,7 @@
 #define RBI_BATCH_MAX 256U
 /*
  * Of what it has read a receiver may keep so much to itself from one poll to the next, and an
- * eighth of the lane at most; while it reads on, no more than a quarter. The sender counts on
- * it when it has to tell what a dead receiver may have seen.
+ * eighth of the lane at most; while it reads on, no more than a quarter.
  */
 #define RBI_UNSAID_BYTES UINT64_C(8192)
 /* Quiet links that one poll looks at beside the active ones (turn.c). */
@@ -184,6 +184,9 @@ struct ringbus {
     uint64_t random;
     unsigned introducing;  /* INTRODUCE sent, not answered yet */
     uint64_t link_lives;   /* ends made so far */
+    unsigned holding;      /* ends with holds */
+    unsigned redelivering; /* ends with again */
+    uint64_t again_number; /* of the last of those */
     struct rbi_view *view; /* of the message whose callback runs */
     uint64_t life;         /* tells loans of this handle from another's */
     bool closing;
@@ -438,6 +441,34 @@ void rbi_end_bad_peer(struct ringbus *bus, struct rbi_end *end, const char *what
 
 /** Lane of a leaving end is empty: give back what was not read, report, close. In poll only. */
 void rbi_end_finish_leaving(struct ringbus *bus, struct rbi_end *end);
+/** The first message from @p position on that was not consumed. @return whether there is one */
+bool rbi_unread_next(struct ringbus *bus,
+                     struct rbi_end *end,
+                     const struct rbi_unread *unread,
+                     uint64_t position,
+                     struct rbi_returned *out);
+/** Tells the application of one: an event, or the end of a request. In poll only. */
+void rbi_give_back(struct ringbus *bus, struct rbi_end *end, struct rbi_returned *returned);
+
+/* ---- redeliver.c: what another instance of the cluster is to get ------------------------- */
+
+/** An end begins to leave: nothing new goes to any of its cluster before what it had goes on. */
+void rbi_redeliver_hold(struct ringbus *bus, struct rbi_end *end);
+/** Whether a cluster is held by one of its ends. */
+bool rbi_redeliver_holds(const struct ringbus *bus, uint64_t cluster);
+/** A send to any instance of a held cluster: a public error (noted). */
+RBI_COLD int rbi_redeliver_refuse(struct ringbus *bus, const struct rbi_cluster *cluster);
+/** Sends one on, or keeps it waiting for that. @return false: it is to be given back. In poll */
+bool rbi_redeliver(struct ringbus *bus,
+                   struct rbi_end *end,
+                   struct rbi_unread *unread,
+                   const struct rbi_returned *returned);
+/** Tries those again that wait. In poll only. */
+void rbi_redeliver_step(struct ringbus *bus);
+/** Has the next step made, when something waits. @return when to tick again */
+uint64_t rbi_redeliver_tick(struct ringbus *bus);
+/** Nothing of this end waits any more: the cluster is free. */
+void rbi_redeliver_end(struct ringbus *bus, struct rbi_end *end);
 
 /* ---- cluster.c, target.c ---------------------------------------------------------------- */
 
@@ -455,6 +486,8 @@ struct rbi_end *
 rbi_cluster_pick(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t key);
 /** An end became suspect or stopped being so: who is next in turn is to be chosen anew. */
 void rbi_cluster_suspicion(struct ringbus *bus, const struct rbi_end *end);
+/** The same in a cluster that is held and refreshed, for what it is held for. */
+struct rbi_end *rbi_cluster_pick_held(struct rbi_cluster *cluster, bool keyed, uint64_t key);
 /** An end became usable or stopped being so. */
 void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end);
 /** An EVENT of the daemon. */
@@ -580,7 +613,7 @@ struct rbi_outgoing {
     unsigned part_count;
     uint64_t size;  /* sum of the parts */
     uint32_t chunk; /* a chunk that holds it already, or RBI_CHUNK_NONE */
-    bool broadcast;
+    unsigned record_flags; /* RBI_RECORD_* that do not follow from the flags */
 };
 
 /** Finds who is to get a message: one end. 0 or a public error (noted). */
@@ -626,6 +659,8 @@ void rbi_write_parts(unsigned char *to, const struct rbi_outgoing *out);
 int rbi_send_all(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_outgoing *out);
 /** Writes one message to one end. 0, or a public error (noted). */
 int rbi_send_one(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out);
+/** The same without counting it as sent: it was. */
+int rbi_send_again(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out);
 /** Commits a reserved record and wakes the peer as its mode and the flags ask for. */
 void rbi_send_commit(
     struct ringbus *bus, struct rbi_end *end, uint64_t body_bytes, uint32_t meta, unsigned flags);
@@ -662,24 +697,24 @@ void rbi_calls_reply(struct ringbus *bus,
                      const struct ringbus_message *message);
 /** Ends the calls whose time is over. */
 void rbi_calls_expire(struct ringbus *bus, uint64_t now_ns);
-/** Ends the call of a request that its receiver certainly did not see. */
-void rbi_calls_not_sent(struct ringbus *bus, const struct rbi_pidf *peer, uint64_t tag, int error);
-/** Ends all calls to a peer that is gone. */
-void rbi_calls_peer_gone(struct ringbus *bus, const struct rbi_pidf *peer, int error);
+/** Ends the call of a request that its receiver, who is gone, did not consume. */
+void rbi_calls_given_back(struct ringbus *bus,
+                          const struct rbi_end *end,
+                          uint64_t tag,
+                          bool maybe_seen);
+/** The request waits for another receiver. */
+void rbi_calls_hold(struct ringbus *bus, const struct rbi_end *end, uint64_t tag, bool maybe_seen);
+/** Correlation under which a request goes on; 0: nobody waits for its reply any more. */
+uint64_t rbi_calls_next_tag(struct ringbus *bus, const struct rbi_end *end, uint64_t tag);
+/** It has gone on under that correlation. */
+void rbi_calls_moved(struct ringbus *bus, uint64_t tag, const struct rbi_end *to);
+/** Ends all calls over a link that has ended, but those that are held. */
+void rbi_calls_peer_gone(struct ringbus *bus, const struct rbi_end *end, int error);
 void rbi_calls_end_all(struct ringbus *bus, int error);
 
 /* ---- event.c, poll.c, tick.c, wait.c, epoll.c ------------------------------------------------ */
 
 /** Message view of a record in our own or a peer's lane. 0; -EPROTO */
-struct rbi_view {
-    struct ringbus_message message;
-    struct ringbus_part parts[RINGBUS_PARTS_MAX];
-    struct rbi_end *end;
-    uint64_t slot; /* of a referenced payload */
-    bool referenced;
-    bool kept; /* the slot is given back by ringbus_release() */
-    bool own;  /* a view of our own lane (UNDELIVERED): there is nothing to give back */
-};
 int rbi_view_fill(struct ringbus *bus,
                   struct rbi_end *end,
                   const struct rbi_record *record,

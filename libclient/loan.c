@@ -72,6 +72,9 @@ int ringbus_loan_return(struct ringbus *bus, struct ringbus_loan *loan)
  * chunk + 1 or, in a lane, the life of the link}
  */
 
+/* Beside the flags of the caller: it was for any instance. */
+#define CLAIM_FOR_ANY 0x80000000U
+
 enum { CLAIM_NONE = 0, CLAIM_LANE = 1, CLAIM_CHUNK = 2 };
 
 static void note_claim(struct ringbus_claim *claim,
@@ -138,7 +141,8 @@ static int do_claim(struct ringbus *bus,
     }
     if (r == 0) {
         out->size = size;
-        note_claim(out, size <= bus->inline_max ? CLAIM_LANE : CLAIM_CHUNK, end, key, flags,
+        note_claim(out, size <= bus->inline_max ? CLAIM_LANE : CLAIM_CHUNK, end, key,
+                   flags | (to->instance == RINGBUS_ANY ? CLAIM_FOR_ANY : 0U),
                    size <= bus->inline_max ? end->link_life : (uint64_t)chunk.idx + 1);
     }
     return r;
@@ -212,6 +216,7 @@ static int commit_lane(struct ringbus *bus,
         bus, end, RBI_RECORD_TAG + size,
         rbi_record_meta(RBI_RECORD_ONEWAY,
                         ((flags & RINGBUS_KEY) != 0 ? RBI_RECORD_KEY : 0U) |
+                            ((flags & CLAIM_FOR_ANY) != 0 ? RBI_RECORD_ANY : 0U) |
                             ((flags & RINGBUS_IDEMPOTENT) != 0 ? RBI_RECORD_IDEMPOTENT : 0U),
                         0, 0),
         flags);
@@ -225,9 +230,11 @@ static int commit_chunk(struct ringbus *bus,
                         const struct ringbus_claim *claim,
                         uint64_t size)
 {
+    const unsigned for_any = (claim->opaque[4] & CLAIM_FOR_ANY) != 0 ? RBI_RECORD_ANY : 0U;
     const struct ringbus_part part = {.data = claim->data, .size = size};
     const struct rbi_outgoing out = {.kind = RBI_RECORD_ONEWAY,
-                                     .flags = (unsigned)claim->opaque[4],
+                                     .flags = (unsigned)claim->opaque[4] & ~CLAIM_FOR_ANY,
+                                     .record_flags = for_any,
                                      .key = claim->opaque[3],
                                      .parts = &part,
                                      .part_count = 1,

@@ -16,6 +16,13 @@
 /* Longest time that a message waits for the memory to map it. */
 #define STARVE_NS (1000 * RBI_NS_PER_MS)
 
+/* Flags of a record that are those of its message, bit by bit. */
+#define SAME_FLAGS (RBI_RECORD_KEY | RBI_RECORD_IDEMPOTENT | RBI_RECORD_AGAIN)
+_Static_assert(RBI_RECORD_KEY == RINGBUS_MESSAGE_KEY &&
+                   RBI_RECORD_IDEMPOTENT == RINGBUS_MESSAGE_IDEMPOTENT &&
+                   RBI_RECORD_AGAIN == RINGBUS_MESSAGE_REDELIVERED,
+               "same flags");
+
 /* ---- views --------------------------------------------------------------------------------- */
 
 static void fill_parts(const struct rbi_record *record, struct rbi_view *view)
@@ -59,7 +66,7 @@ int rbi_view_fill(struct ringbus *bus,
                     : record->kind == RBI_RECORD_REQ  ? RINGBUS_KIND_REQUEST
                                                       : RINGBUS_KIND_REPLY;
     message->flags =
-        ((record->flags & RBI_RECORD_KEY) != 0 ? RINGBUS_MESSAGE_KEY : 0U) |
+        (record->flags & SAME_FLAGS) |
         ((record->flags & RBI_RECORD_BROADCAST) != 0 ? RINGBUS_MESSAGE_BROADCAST : 0U) |
         (view->referenced ? RINGBUS_MESSAGE_REFERENCED : 0U);
     message->key = record->key;
@@ -269,6 +276,8 @@ static unsigned poll_lane(struct ringbus *bus, struct rbi_end *end, unsigned max
             raw = late;
         }
         if (RBI_LIKELY(r == RBI_LANE_OK)) {
+            /* Should we die in it: nobody else looks at this line while we live. */
+            rbi_store_rlx(end->own_begun_pos, end->rx.pos);
             r = take_record(bus, end, &raw);
         }
         if (RBI_UNLIKELY(r != 0)) {
@@ -335,7 +344,7 @@ static void reap(struct ringbus *bus)
         struct rbi_end *end = bus->ends[i];
         if (end->phase == RBI_END_CLOSED && end->claimed) {
             rbi_end_unindex(bus, end); /* the application may be writing into its lane */
-        } else if (end->phase == RBI_END_CLOSED) {
+        } else if (end->phase == RBI_END_CLOSED && end->again == NULL) {
             rbi_end_free(bus, end);
         } else if (end->phase == RBI_END_LEAVING) {
             bus->reap_needed = true;
@@ -421,6 +430,7 @@ static int do_poll(struct ringbus *bus, int max)
         rbi_events_flush(bus);
     }
     if (RBI_UNLIKELY(bus->reap_needed)) {
+        rbi_redeliver_step(bus);
         reap(bus);
     }
     if (RBI_UNLIKELY(bus->external_loop)) {

@@ -2,9 +2,10 @@
 /*
  * libclient/request.c - requests that wait for their reply.
  *
- * A correlation is {generation, slot}: a slot's generation grows with each use, so a
- * late reply can never end a later request; and a reply counts only from the life of the
- * peer that was asked. Deadlines lie in a binary heap of slot numbers.
+ * A correlation is {generation, slot}: a slot's generation grows with each use, so a late
+ * reply can never end a later request: its 44 bits last for half a year of one million requests
+ * a second through one slot. And a reply counts only from the very link that the request went
+ * over, which is never used again after its end. Deadlines lie in a binary heap of slot numbers.
  */
 #include "libclient/send_plain.h"
 
@@ -16,7 +17,8 @@
 #define TIMEOUT_MS_MAX 3600000U
 #define ERROR_TEXT_MAX 512U
 /* Bounds what an application can have outstanding: 2^20 requests. */
-#define CALLS_MAX (1U << 20)
+#define SLOT_BITS 20U
+#define CALLS_MAX (1U << SLOT_BITS)
 
 void rbi_calls_init(struct rbi_calls *calls)
 {
@@ -117,16 +119,22 @@ static RBI_COLD int grow(struct rbi_calls *calls)
     return 0;
 }
 
-static uint64_t correlation(const struct rbi_calls *calls, uint32_t slot)
+/* The generation that follows; 0 is none, so that no correlation is 0. */
+static uint64_t after(uint64_t generation)
 {
-    return (uint64_t)calls->slots[slot].generation << 32 | slot;
+    return generation == RBI_CALL_GENERATION_MAX ? 1 : generation + 1;
+}
+
+static uint64_t correlation(uint64_t generation, uint32_t slot)
+{
+    return generation << SLOT_BITS | slot;
 }
 
 static struct rbi_call *find(struct rbi_calls *calls, uint64_t id, uint32_t *slot)
 {
-    const uint32_t at = (uint32_t)id;
+    const uint32_t at = (uint32_t)id & (CALLS_MAX - 1);
     if (at >= calls->slot_count || calls->slots[at].on_reply == NULL ||
-        calls->slots[at].generation != (uint32_t)(id >> 32)) {
+        calls->slots[at].generation != id >> SLOT_BITS) {
         return NULL;
     }
     *slot = at;
@@ -140,7 +148,7 @@ static struct rbi_call take(struct rbi_calls *calls, uint32_t slot)
     const struct rbi_call copy = *call;
     heap_remove(calls, call->heap_position);
     call->on_reply = NULL;
-    call->generation = call->generation == UINT32_MAX ? 1 : call->generation + 1;
+    call->generation = after(call->generation);
     call->next_free = calls->free_head;
     calls->free_head = slot;
     return copy;
@@ -172,9 +180,7 @@ void rbi_calls_reply(struct ringbus *bus,
 {
     uint32_t slot = 0;
     const struct rbi_call *waiting = find(&bus->calls, record->tag, &slot);
-    if (waiting == NULL || waiting->peer.cluster != end->peer.cluster ||
-        waiting->peer.instance != end->peer.instance ||
-        waiting->peer.incarnation != end->peer.incarnation) {
+    if (waiting == NULL || waiting->link_life != end->link_life) {
         rbi_count(bus, RBI_COUNTER_late_replies, 1);
         return;
     }
@@ -187,6 +193,12 @@ void rbi_calls_reply(struct ringbus *bus,
     }
 }
 
+/* How it ends without an answer: what still waits to be sent on was certainly not seen. */
+static enum ringbus_outcome outcome_of(const struct rbi_call *call)
+{
+    return call->held == RBI_CALL_HELD_UNSEEN ? RINGBUS_NOT_SENT : RINGBUS_UNKNOWN;
+}
+
 void rbi_calls_expire(struct ringbus *bus, uint64_t now_ns)
 {
     /* At most those that wait now: a callback that sends anew cannot keep us here. */
@@ -196,34 +208,65 @@ void rbi_calls_expire(struct ringbus *bus, uint64_t now_ns)
         }
         const struct rbi_call call = take(&bus->calls, bus->calls.heap[0]);
         rbi_count(bus, RBI_COUNTER_timeouts, 1);
-        finish(bus, &call, RINGBUS_UNKNOWN, RINGBUS_E_TIMEOUT, NULL);
+        finish(bus, &call, outcome_of(&call), RINGBUS_E_TIMEOUT, NULL);
     }
 }
 
-/* A request of that tag to that very life of the peer. */
-static bool asked(const struct rbi_call *call, const struct rbi_pidf *peer)
+/* A request of that tag that went over that very link; the tag may be a liar's. */
+static struct rbi_call *
+asked_over(struct ringbus *bus, const struct rbi_end *end, uint64_t tag, uint32_t *slot)
 {
-    return call->peer.cluster == peer->cluster && call->peer.instance == peer->instance &&
-           call->peer.incarnation == peer->incarnation;
+    struct rbi_call *call = find(&bus->calls, tag, slot);
+    return call != NULL && call->link_life == end->link_life ? call : NULL;
 }
 
-void rbi_calls_not_sent(struct ringbus *bus, const struct rbi_pidf *peer, uint64_t tag, int error)
+void rbi_calls_given_back(struct ringbus *bus,
+                          const struct rbi_end *end,
+                          uint64_t tag,
+                          bool maybe_seen)
 {
     uint32_t slot = 0;
-    const struct rbi_call *waiting = find(&bus->calls, tag, &slot);
-    /* The tag may be bytes of a body that a liar made us take for a record. */
-    if (waiting != NULL && asked(waiting, peer)) {
+    if (asked_over(bus, end, tag, &slot) != NULL) {
         const struct rbi_call call = take(&bus->calls, slot);
-        finish(bus, &call, RINGBUS_NOT_SENT, error, NULL);
+        finish(bus, &call, maybe_seen ? RINGBUS_UNKNOWN : RINGBUS_NOT_SENT, RINGBUS_E_PEER_GONE,
+               NULL);
     }
 }
 
-void rbi_calls_peer_gone(struct ringbus *bus, const struct rbi_pidf *peer, int error)
+void rbi_calls_hold(struct ringbus *bus, const struct rbi_end *end, uint64_t tag, bool maybe_seen)
+{
+    uint32_t slot = 0;
+    struct rbi_call *call = asked_over(bus, end, tag, &slot);
+    if (call != NULL) {
+        call->held = maybe_seen ? RBI_CALL_HELD_SEEN : RBI_CALL_HELD_UNSEEN;
+    }
+}
+
+uint64_t rbi_calls_next_tag(struct ringbus *bus, const struct rbi_end *end, uint64_t tag)
+{
+    uint32_t slot = 0;
+    const struct rbi_call *call = asked_over(bus, end, tag, &slot);
+    return call != NULL ? correlation(after(call->generation), slot) : 0;
+}
+
+void rbi_calls_moved(struct ringbus *bus, uint64_t tag, const struct rbi_end *to)
+{
+    uint32_t slot = 0;
+    struct rbi_call *call = find(&bus->calls, tag, &slot);
+    if (call != NULL) {
+        call->generation = after(call->generation);
+        call->peer = to->peer;
+        call->link_life = to->link_life;
+        call->held = RBI_CALL_SENT;
+    }
+}
+
+void rbi_calls_peer_gone(struct ringbus *bus, const struct rbi_end *end, int error)
 {
     for (uint32_t slot = 0; slot < bus->calls.slot_count; slot++) {
         const struct rbi_call *call = &bus->calls.slots[slot];
-        if (call->on_reply != NULL && call->peer.cluster == peer->cluster &&
-            call->peer.instance == peer->instance && call->peer.incarnation == peer->incarnation) {
+        if (call->on_reply != NULL && call->link_life == end->link_life &&
+            call->held == RBI_CALL_SENT) {
             const struct rbi_call ended = take(&bus->calls, slot);
             finish(bus, &ended, RINGBUS_UNKNOWN, error, NULL);
         }
@@ -235,7 +278,7 @@ void rbi_calls_end_all(struct ringbus *bus, int error)
     for (uint32_t slot = 0; slot < bus->calls.slot_count; slot++) {
         if (bus->calls.slots[slot].on_reply != NULL) {
             const struct rbi_call ended = take(&bus->calls, slot);
-            finish(bus, &ended, RINGBUS_UNKNOWN, error, NULL);
+            finish(bus, &ended, outcome_of(&ended), error, NULL);
         }
     }
 }
@@ -263,6 +306,8 @@ static int start_call(struct ringbus *bus,
     call->on_reply = on_reply;
     call->context = context;
     call->peer = end->peer;
+    call->link_life = end->link_life;
+    call->held = RBI_CALL_SENT;
     call->sent_ns = rbi_now_ns();
     call->deadline_ns = call->sent_ns + timeout_ms * RBI_NS_PER_MS;
     heap_put(calls, calls->heap_count, slot);
@@ -291,6 +336,7 @@ static int do_request(struct ringbus *bus,
         rbi_count(bus, RBI_COUNTER_too_big, 1);
         return rbi_fail_fast(bus, RINGBUS_E_TOO_BIG, NULL, out->size);
     }
+    out->record_flags = to->instance == RINGBUS_ANY ? RBI_RECORD_ANY : 0U;
     int r = rbi_send_resolve(bus, to, (out->flags & RINGBUS_KEY) != 0, out->key, &end);
     if (r == 0) {
         r = start_call(bus, end, timeout_ms, on_reply, context, &slot);
@@ -298,7 +344,7 @@ static int do_request(struct ringbus *bus,
     if (r != 0) {
         return r;
     }
-    out->tag = correlation(&bus->calls, slot);
+    out->tag = correlation(bus->calls.slots[slot].generation, slot);
     r = rbi_send_one(bus, end, out);
     if (r != 0) {
         (void)take(&bus->calls, slot);

@@ -16,9 +16,20 @@ struct rbi_call {
     uint64_t sent_ns;
     uint64_t deadline_ns;
     struct rbi_pidf peer;
-    uint32_t generation;
+    uint64_t link_life;  /* of the link that it went over */
+    uint64_t generation; /* 1 to RBI_CALL_GENERATION_MAX */
     uint32_t heap_position;
     uint32_t next_free;
+    uint8_t held; /* enum rbi_call_held */
+};
+
+#define RBI_CALL_GENERATION_MAX ((UINT64_C(1) << 44) - 1)
+
+/** Its receiver is gone, and it waits for another (redeliver.c). */
+enum rbi_call_held {
+    RBI_CALL_SENT = 0,
+    RBI_CALL_HELD_UNSEEN = 1,
+    RBI_CALL_HELD_SEEN = 2, /* maybe */
 };
 
 struct rbi_calls {

@@ -17,11 +17,12 @@ int rbi_send_no_peer(struct ringbus *bus, const struct ringbus_addr *to)
     struct rbi_pidf peer;
     memcpy(&peer, to, sizeof peer);
     struct rbi_cluster *cluster = rbi_cluster_find(bus, to->cluster);
-    rbi_count(bus, RBI_COUNTER_no_peer, 1);
     if (cluster == NULL) {
+        rbi_count(bus, RBI_COUNTER_no_peer, 1);
         return rbi_fail_fast(bus, RINGBUS_E_NOT_TARGET, &peer, 0);
     }
     if (to->instance > 0) {
+        rbi_count(bus, RBI_COUNTER_no_peer, 1);
         const struct rbi_member *member = rbi_member_find(cluster, to->instance);
         if (member == NULL || member->incarnation == 0) {
             return rbi_fail_fast(bus, cluster->known ? RINGBUS_E_NO_INSTANCE : RINGBUS_E_NO_SERVICE,
@@ -32,6 +33,10 @@ int rbi_send_no_peer(struct ringbus *bus, const struct ringbus_addr *to)
         }
         return rbi_fail_fast(bus, RINGBUS_E_NOT_READY, &peer, 0);
     }
+    if (cluster->held) {
+        return rbi_redeliver_refuse(bus, cluster);
+    }
+    rbi_count(bus, RBI_COUNTER_no_peer, 1);
     if (cluster->member_count == 0) {
         return rbi_fail_fast(bus, cluster->known ? RINGBUS_E_NO_INSTANCE : RINGBUS_E_NO_SERVICE,
                              &peer, 0);
@@ -234,10 +239,9 @@ static unsigned extension_words(const struct rbi_outgoing *out)
 
 static uint32_t meta_of(const struct rbi_outgoing *out, unsigned words, unsigned extra_flags)
 {
-    unsigned flags = extra_flags;
+    unsigned flags = extra_flags | out->record_flags;
     flags |= (out->flags & RINGBUS_KEY) != 0 ? RBI_RECORD_KEY : 0U;
     flags |= (out->flags & RINGBUS_IDEMPOTENT) != 0 ? RBI_RECORD_IDEMPOTENT : 0U;
-    flags |= out->broadcast ? RBI_RECORD_BROADCAST : 0U;
     return rbi_record_meta(out->kind, flags, words, out->part_count > 1 ? out->part_count : 0U);
 }
 
@@ -346,7 +350,7 @@ static int send_by_chunk(struct ringbus *bus,
     return r;
 }
 
-int rbi_send_one(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out)
+int rbi_send_again(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out)
 {
     const unsigned words = extension_words(out);
     int r;
@@ -360,6 +364,12 @@ int rbi_send_one(struct ringbus *bus, struct rbi_end *end, const struct rbi_outg
     } else {
         r = send_by_chunk(bus, end, out, words);
     }
+    return r;
+}
+
+int rbi_send_one(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out)
+{
+    const int r = rbi_send_again(bus, end, out);
     if (RBI_LIKELY(r == 0)) {
         rbi_count(bus, RBI_COUNTER_sent, 1);
         rbi_count(bus, RBI_COUNTER_sent_bytes, out->size);
@@ -384,6 +394,7 @@ static int send_any(struct ringbus *bus, const struct ringbus_addr *to, struct r
         return rbi_send_all(bus, to, out);
     }
     struct rbi_end *end = NULL;
+    out->record_flags = to->instance == RINGBUS_ANY ? RBI_RECORD_ANY : 0U;
     int r = rbi_send_resolve(bus, to, (out->flags & RINGBUS_KEY) != 0, out->key, &end);
     if (RBI_LIKELY(r == 0 && end != NULL)) {
         r = rbi_send_one(bus, end, out);
@@ -413,9 +424,15 @@ static __attribute__((noinline)) int send_other(struct ringbus *bus,
     return send_any(bus, to, &out);
 }
 
-/* The end that takes a plain message, when that is known without a look around; else NULL. */
-static inline struct rbi_end *
-plain_end(struct ringbus *bus, const struct ringbus_addr *to, uint64_t key, unsigned flags)
+/*
+ * The end that takes a plain message, when that is known without a look around; else NULL.
+ * @p bits  flags of its record that the address asks for
+ */
+static inline struct rbi_end *plain_end(struct ringbus *bus,
+                                        const struct ringbus_addr *to,
+                                        uint64_t key,
+                                        unsigned flags,
+                                        unsigned *bits)
 {
     struct rbi_end *end = NULL;
     if (RBI_LIKELY(to->instance > 0)) {
@@ -423,6 +440,7 @@ plain_end(struct ringbus *bus, const struct ringbus_addr *to, uint64_t key, unsi
     } else if (to->instance == RINGBUS_ANY && bus->last_cluster != NULL &&
                bus->last_cluster->id == to->cluster) {
         end = rbi_cluster_pick(bus, bus->last_cluster, (flags & RINGBUS_KEY) != 0, key);
+        *bits = RBI_RECORD_ANY;
     }
     return RBI_LIKELY(end != NULL && end->usable && !end->claimed &&
                       (to->incarnation == 0 || to->incarnation == end->peer.incarnation))
@@ -442,13 +460,14 @@ int ringbus_send(struct ringbus *bus,
         return r;
     }
     struct rbi_end *end = NULL;
+    unsigned bits = 0;
     if (RBI_LIKELY(to != NULL && data != NULL && (flags & ~SEND_FLAGS) == 0 &&
                    size <= bus->inline_max)) {
-        end = plain_end(bus, to, key, flags);
+        end = plain_end(bus, to, key, flags, &bits);
     }
     if (RBI_LIKELY(end != NULL)) {
-        const unsigned bits = ((flags & RINGBUS_KEY) != 0 ? RBI_RECORD_KEY : 0U) |
-                              ((flags & RINGBUS_IDEMPOTENT) != 0 ? RBI_RECORD_IDEMPOTENT : 0U);
+        bits |= ((flags & RINGBUS_KEY) != 0 ? RBI_RECORD_KEY : 0U) |
+                ((flags & RINGBUS_IDEMPOTENT) != 0 ? RBI_RECORD_IDEMPOTENT : 0U);
         r = rbi_send_plain(bus, end, rbi_record_meta(RBI_RECORD_ONEWAY, bits, 0, 0), key, data,
                            size, flags);
     } else {

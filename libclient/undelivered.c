@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libclient/undelivered.c - the end of an end: gives back what its peer had not consumed, which
- * lies in our own lane, ends the requests to it, and reports.
+ * libclient/undelivered.c - the end of an end: what its peer had not consumed lies in our own lane,
+ * untouched. It goes on to others (redeliver.c) or back to the application; then the requests to
+ * the peer end, and the link.
+ *
+ * Three positions say what became of a message. Before the read position that the receiver has
+ * published: consumed. From there to the record that it had begun last: consumed, too, though it
+ * had not said so yet. That record itself: its handler may have run. Behind it: not seen.
  */
 #include "libclient/internal.h"
 
 #include <stdlib.h>
 
+/* ---- how far it had come -------------------------------------------------------------------- */
+
 /* A message that lies in our lane; control records mean nothing to the application. */
 static bool own_message(const struct rbi_lane_record *raw, struct rbi_record *record)
 {
     return rbi_record_parse(raw->meta, raw->body, raw->size, record) == 0 &&
-           record->kind >= RBI_RECORD_REQ && record->kind <= RBI_RECORD_ONEWAY;
+           ((record->kind >= RBI_RECORD_REQ && record->kind <= RBI_RECORD_ONEWAY) ||
+            record->kind == RBI_RECORD_ERROR);
 }
 
 /*
@@ -51,32 +59,89 @@ static bool still_held(struct ringbus *bus,
     return ref->offset == chunk.offset && ref->size <= chunk.capacity;
 }
 
-static void give_back_one(struct ringbus *bus,
-                          struct rbi_end *end,
-                          const struct rbi_lane_record *raw,
-                          const uint64_t *last,
-                          uint64_t position,
-                          bool maybe_seen)
+/*
+ * Dead, or it has told us itself that it reads nothing more. Whoever ends a link for another
+ * reason reads our lane to its end first, and who was only silent may wake up and do so, until its
+ * side of the bell is hung up (residue.c).
+ */
+static bool reads_no_more(struct rbi_end *end)
 {
-    struct rbi_record record;
-    struct rbi_view view;
-    if (!own_message(raw, &record)) {
-        return;
+    if (end->bell >= 0) {
+        end->hung_up |= rbi_bell_is_hung_up(end->bell);
     }
-    if ((record.flags & RBI_RECORD_REF) != 0 &&
-        !still_held(bus, end, &record.ref, last, position)) {
-        return; /* the receiver has let go of it: it was read */
-    }
-    if (rbi_view_fill(bus, end, &record, bus->pool.segment.base, bus->pool.segment.size, &view) !=
-        0) {
-        return;
-    }
-    rbi_count(bus, RBI_COUNTER_undelivered, 1);
-    if (record.kind == RBI_RECORD_REQ) {
-        /* Its callback is told instead: here for certain, else with those that are unknown. */
-        if (!maybe_seen) {
-            rbi_calls_not_sent(bus, &end->peer, record.tag, RINGBUS_E_PEER_GONE);
+    return end->hung_up || end->leave_reason == RBI_REASON_CRASHED ||
+           end->leave_reason == RBI_REASON_REPLACED ||
+           (end->leave_reason == RBI_REASON_LEFT && !end->said_bye);
+}
+
+static void look(struct ringbus *bus, struct rbi_end *end, struct rbi_unread *unread)
+{
+    unread->first = rbi_lane_unread_first(&end->tx);
+    unread->doubtful = !reads_no_more(end);
+    unread->over = !end->holds;
+    /* Untrusted: where it cannot be, it says nothing. It was stored before the peer's end. */
+    const uint64_t begun = rbi_load_rlx(end->peer_begun_pos) - unread->first;
+    unread->begun = begun < end->tx.pos - unread->first && end->leave_reason != RBI_REASON_BAD_PEER
+                        ? begun
+                        : UINT64_MAX;
+    const int returned = rbi_refs_collect(&end->refs, &bus->pool);
+    bus->returned += returned > 0 ? (uint64_t)returned : 0;
+    unread->last = last_uses(end, unread->first);
+}
+
+/* Whether a record was consumed: its handler had returned before the next was begun. */
+static bool consumed(const struct rbi_unread *unread, uint64_t distance)
+{
+    return unread->begun != UINT64_MAX && distance < unread->begun;
+}
+
+bool rbi_unread_next(struct ringbus *bus,
+                     struct rbi_end *end,
+                     const struct rbi_unread *unread,
+                     uint64_t position,
+                     struct rbi_returned *out)
+{
+    struct rbi_lane_record raw;
+    while (rbi_lane_unread_at(&end->tx, position, &raw) == RBI_LANE_OK) {
+        const uint64_t distance = position - unread->first;
+        out->position = position;
+        out->next = position = raw.next;
+        if (consumed(unread, distance) || !own_message(&raw, &out->record)) {
+            continue;
         }
+        if ((out->record.flags & RBI_RECORD_REF) != 0 &&
+            !still_held(bus, end, &out->record.ref, unread->last, out->position)) {
+            continue; /* the receiver has let go of it: it was read */
+        }
+        if (rbi_view_fill(bus, end, &out->record, bus->pool.segment.base, bus->pool.segment.size,
+                          &out->view) == 0) {
+            out->view.own = true;
+            out->view.message.from = rbi_addr(&bus->self);
+            out->view.message.from_path = bus->self_path;
+            out->maybe_seen = unread->doubtful || distance == unread->begun;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- back to the application ---------------------------------------------------------------- */
+
+static struct ringbus_addr asked_for(const struct rbi_end *end, const struct rbi_record *record)
+{
+    return (struct ringbus_addr){.cluster = end->peer.cluster,
+                                 .instance =
+                                     (record->flags & RBI_RECORD_BROADCAST) != 0 ? RINGBUS_ALL
+                                     : (record->flags & RBI_RECORD_ANY) != 0     ? RINGBUS_ANY
+                                                                             : end->peer.instance};
+}
+
+void rbi_give_back(struct ringbus *bus, struct rbi_end *end, struct rbi_returned *returned)
+{
+    rbi_count(bus, RBI_COUNTER_undelivered, 1);
+    if (returned->record.kind == RBI_RECORD_REQ) {
+        /* Its callback is told instead. */
+        rbi_calls_given_back(bus, end, returned->record.tag, returned->maybe_seen);
         return;
     }
     const struct ringbus_event event = {.type = RINGBUS_EVENT_UNDELIVERED,
@@ -84,50 +149,47 @@ static void give_back_one(struct ringbus *bus,
                                         .error = RINGBUS_E_PEER_GONE,
                                         .addr = rbi_addr(&end->peer),
                                         .path = end->path,
-                                        .maybe_seen = maybe_seen,
-                                        .message = &view.message};
+                                        .maybe_seen = returned->maybe_seen,
+                                        .message = &returned->view.message,
+                                        .to = asked_for(end, &returned->record)};
+    struct rbi_view *outer = bus->view;
+    bus->view = &returned->view; /* so that it can be kept */
     rbi_emit(bus, &event);
+    bus->view = outer;
 }
 
-/* So many records from the last released one on a receiver may have begun to read, at most. */
-#define SEEN_MAX (RBI_UNSAID_BYTES / RBI_LINE + RBI_BATCH_MAX)
-
-/*
- * What the receiver had not released lies in our own lane, untouched. It publishes its
- * position now and then (poll_lane() in poll.c), so the first of them may have been seen; all
- * of them, when it may not be dead but paused, or a liar.
- */
-static void give_back(struct ringbus *bus, struct rbi_end *end)
+static void give_back_all(struct ringbus *bus, struct rbi_end *end)
 {
-    struct rbi_lane_record raw;
-    if (end->leave_reason == RBI_REASON_UNTARGETED) {
+    struct rbi_unread unread;
+    struct rbi_returned returned;
+    if (end->leave_reason == RBI_REASON_UNTARGETED && end->said_bye) {
         return; /* we left; it reads on what came before our DISCONNECT */
     }
     if (rbi_lane_tx_is_shut(&end->tx)) {
         return; /* still shut: no message was ever written */
     }
-    const bool doubtful =
-        end->leave_reason == RBI_REASON_SILENT || end->leave_reason == RBI_REASON_BAD_PEER;
-    uint64_t maybe = doubtful ? UINT64_MAX : SEEN_MAX;
-    uint64_t position = rbi_lane_unread_first(&end->tx);
-    const uint64_t seen_bytes = doubtful ? UINT64_MAX : end->tx.mask >> 2;
-    const uint64_t first = position;
-    const int returned = rbi_refs_collect(&end->refs, &bus->pool);
-    bus->returned += returned > 0 ? (uint64_t)returned : 0;
-    uint64_t *last = last_uses(end, position);
-    while (rbi_lane_unread_at(&end->tx, position, &raw) == RBI_LANE_OK) {
-        give_back_one(bus, end, &raw, last, position, maybe > 0 && position - first <= seen_bytes);
-        maybe -= maybe > 0 ? 1U : 0U;
-        position = raw.next;
+    look(bus, end, &unread);
+    uint64_t position = unread.first;
+    while (rbi_unread_next(bus, end, &unread, position, &returned)) {
+        if (!rbi_redeliver(bus, end, &unread, &returned)) {
+            rbi_give_back(bus, end, &returned);
+        }
+        position = returned.next;
     }
-    free(last);
+    if (end->again == NULL) {
+        free(unread.last);
+    }
 }
 
 void rbi_end_finish_leaving(struct ringbus *bus, struct rbi_end *end)
 {
     end->phase = RBI_END_CLOSED;
-    give_back(bus, end);
-    rbi_calls_peer_gone(bus, &end->peer, RINGBUS_E_PEER_GONE);
+    give_back_all(bus, end);
+    if (end->again == NULL) {
+        rbi_redeliver_end(bus, end);
+    }
+    rbi_send_flush(bus);
+    rbi_calls_peer_gone(bus, end, RINGBUS_E_PEER_GONE);
     rbi_count(bus, RBI_COUNTER_links_closed, 1);
     if (end->link_id != 0) {
         struct rbi_wire_link_down down = {.link_id = end->link_id,

@@ -15,6 +15,7 @@ uint64_t rbi_layout_fingerprint(void)
         offsetof(struct rbi_side, read_pos),
         offsetof(struct rbi_side, returns_pos),
         offsetof(struct rbi_side, want_pos),
+        offsetof(struct rbi_side, begun_pos),
         sizeof(struct rbi_page),
         offsetof(struct rbi_page, flags),
         offsetof(struct rbi_page, sleep_epoch),

@@ -15,7 +15,7 @@
 #include "shm/base.h"
 
 #define RBI_SEGMENT_MAGIC  UINT64_C(0x3130537542676e52) /* "RngBuS01" in memory */
-#define RBI_LAYOUT_VERSION 3U
+#define RBI_LAYOUT_VERSION 4U
 
 /** What a segment holds. */
 enum rbi_segment_kind {
@@ -70,13 +70,20 @@ struct rbi_side {
      */
     rbi_au64 written_hint;
     uint64_t reserved4[15];
+    /*
+     * Owner as receiver: where the record lies that it has begun to handle last; behind read_pos
+     * until one was. Nobody looks before its end (libclient/undelivered.c): no order.
+     */
+    rbi_au64 begun_pos;
+    uint64_t reserved5[15];
 };
 _Static_assert(offsetof(struct rbi_side, lane_offset) == 64, "layout");
 _Static_assert(offsetof(struct rbi_side, read_pos) == 128, "layout");
 _Static_assert(offsetof(struct rbi_side, returns_pos) == 256, "layout");
 _Static_assert(offsetof(struct rbi_side, want_pos) == 384, "layout");
 _Static_assert(offsetof(struct rbi_side, written_hint) == 512, "layout");
-_Static_assert(sizeof(struct rbi_side) == 640, "layout");
+_Static_assert(offsetof(struct rbi_side, begun_pos) == 640, "layout");
+_Static_assert(sizeof(struct rbi_side) == 768, "layout");
 
 /* ---- endpoint page: one per endpoint --------------------------------------------------- */
 
@@ -113,7 +120,8 @@ enum rbi_endpoint_state {
     X(links_closed, "links that ended")                                                            \
     X(bad_peer, "links closed because the peer broke the rules")                                   \
     X(daemon_lost, "times the connection to the daemon was lost")                                  \
-    X(pings_missed, "PINGs that were not answered in their interval")
+    X(pings_missed, "PINGs that were not answered in their interval")                              \
+    X(redelivered, "messages sent on to another instance because their receiver ended")
 
 enum rbi_counter {
 #define RBI_COUNTER_ENUM(name, text) RBI_COUNTER_##name,

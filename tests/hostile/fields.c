@@ -28,7 +28,9 @@
     X(want_pos, FIELD_FREE)                                                                        \
     X(reserved3, FIELD_FREE)                                                                       \
     X(written_hint, FIELD_FREE)                                                                    \
-    X(reserved4, FIELD_FREE)
+    X(reserved4, FIELD_FREE)                                                                       \
+    X(begun_pos, FIELD_FREE)                                                                       \
+    X(reserved5, FIELD_FREE)
 
 #define PAGE(X)                                                                                    \
     HEADER(X)                                                                                      \

@@ -164,7 +164,8 @@ RINGBUS_API uint64_t ringbus_key(const void *data, size_t size);
 /** Flags of send, claim and request. */
 #define RINGBUS_KEY        0x1U /**< the key argument counts (0 is a key like any other) */
 #define RINGBUS_MORE       0x2U /**< more follows at once: the wake-up waits for the last one */
-#define RINGBUS_IDEMPOTENT 0x4U /**< may be delivered again elsewhere when its receiver dies */
+#define RINGBUS_IDEMPOTENT                                                                         \
+    0x4U /**< may be handled twice: on_down sends it on even when its receiver may have seen it */
 
 /** Most parts of a message. */
 #define RINGBUS_PARTS_MAX 16
@@ -192,6 +193,8 @@ struct ringbus_reply_to {
 #define RINGBUS_MESSAGE_BROADCAST 0x2U /**< it was sent to all instances */
 #define RINGBUS_MESSAGE_REFERENCED                                                                 \
     0x4U /**< lies in the sender's pool: ringbus_keep() copies nothing */
+#define RINGBUS_MESSAGE_IDEMPOTENT  0x8U  /**< its sender said RINGBUS_IDEMPOTENT */
+#define RINGBUS_MESSAGE_REDELIVERED 0x20U /**< an instance that ended may have handled it before */
 
 /** A received message: lent for the time of the callback. */
 struct ringbus_message {
@@ -226,7 +229,17 @@ enum ringbus_reason {
 enum ringbus_event_type {
     RINGBUS_EVENT_READY = 1,        /**< a link is usable; addr and path say to whom */
     RINGBUS_EVENT_DOWN = 2,         /**< a link ended; reason says why */
-    RINGBUS_EVENT_UNDELIVERED = 3,  /**< message was not consumed by its dead receiver (addr) */
+    /**
+     * A message that addr, which has ended, did not consume. Each comes once, in the order sent.
+     * message is the sender's own (from is this endpoint), with its key and kind, and can be kept.
+     *
+     * maybe_seen 0: no handler has had it. maybe_seen 1: of a receiver that is dead or has left,
+     * at most the one message in whose handler it ended; of one that may still live (SILENT,
+     * GIVEN_UP, BAD_PEER, DENIED, REFUSED, UNTARGETED by it), all that it had not handled.
+     * A message counts as consumed when its handler has returned. Requests are not reported so:
+     * their callback ends with RINGBUS_NOT_SENT or RINGBUS_UNKNOWN. Nor is what on_down sends on.
+     */
+    RINGBUS_EVENT_UNDELIVERED = 3,
     RINGBUS_EVENT_ADDED = 4,        /**< an instance joined a target or watched prefix */
     RINGBUS_EVENT_UPDATED = 5,      /**< its state or weight changed */
     RINGBUS_EVENT_REMOVED = 6,      /**< it left */
@@ -261,6 +274,8 @@ struct ringbus_event {
     uint32_t silent_ms;
     /** SUSPECT: 1 when the peer holds for a debugger (debug_hold): silence alone ends nothing. */
     int paused;
+    struct ringbus_addr to; /**< UNDELIVERED: as it was sent, RINGBUS_ANY, RINGBUS_ALL or addr's
+                                 instance; incarnation 0, so that it can be sent there again */
 };
 
 /** How a request ended. */
@@ -435,11 +450,31 @@ RINGBUS_API int ringbus_fd(struct ringbus *bus);
 
 /* ---- targets and discovery ------------------------------------------------------------- */
 
+/** What becomes of messages that an instance did not consume when it ends. */
+enum ringbus_on_down {
+    RINGBUS_ON_DOWN_REPORT = 0, /**< default: RINGBUS_EVENT_UNDELIVERED, or the request's end */
+    /**
+     * Those sent to RINGBUS_ANY, requests too, go on to another instance of the cluster, chosen
+     * as for a new one: those that no handler has had, and with RINGBUS_IDEMPOTENT also those
+     * that one may have had, once. A request keeps its callback and its deadline. The rest is
+     * reported: what was sent to one instance or to all is for no other, not even for the next
+     * life of that instance.
+     *
+     * Order per key is kept as long as no instance joins meanwhile: from the end of the link until
+     * all has gone on, sends to RINGBUS_ANY of the cluster return RINGBUS_E_FULL. Messages wait for
+     * room and for an instance up to redeliver_ms, in the memory that they were in, and are
+     * reported then, after RINGBUS_EVENT_DOWN.
+     */
+    RINGBUS_ON_DOWN_REDELIVER = 1,
+};
+
 /** Options of ringbus_target(). Zero fields mean defaults. */
 struct ringbus_target_options {
     size_t struct_size;
     uint32_t ping_interval_ms; /**< default: the handle's */
     uint32_t ping_misses;      /**< default: the handle's */
+    enum ringbus_on_down on_down; /**< default: RINGBUS_ON_DOWN_REPORT */
+    uint32_t redeliver_ms;        /**< how long it waits, 1 to 60000, default 1000 */
 };
 
 /**
@@ -671,7 +706,8 @@ RINGBUS_API int ringbus_release(struct ringbus *bus, struct ringbus_kept *kept);
     X(links_closed, "links that ended")                                                            \
     X(bad_peer, "links closed because the peer broke the rules")                                   \
     X(daemon_lost, "times the connection to the daemon was lost")                                  \
-    X(pings_missed, "PINGs that were not answered in their interval")
+    X(pings_missed, "PINGs that were not answered in their interval")                              \
+    X(redelivered, "messages sent on to another instance because their receiver ended")
 
 struct ringbus_stats {
     size_t struct_size; /**< set by the caller: sizeof(struct ringbus_stats) */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_LIBCLIENT_UNDELIVERED_H
+#define RINGBUS_LIBCLIENT_UNDELIVERED_H
+/*
+ * libclient/undelivered.h - what a receiver that is gone had not consumed of our lane.
+ * Part of internal.h: include that.
+ */
+#include "bus/record.h"
+
+#include <ringbus/ringbus.h>
+
+struct rbi_end;
+
+/** Message view of a record in our own or a peer's lane. */
+struct rbi_view {
+    struct ringbus_message message;
+    struct ringbus_part parts[RINGBUS_PARTS_MAX];
+    struct rbi_end *end;
+    uint64_t slot; /* of a referenced payload */
+    bool referenced;
+    bool kept; /* the slot is given back by ringbus_release() */
+    bool own;  /* a view of our own lane (UNDELIVERED): there is nothing to give back */
+};
+
+/** How far a receiver had come when it ended. */
+struct rbi_unread {
+    uint64_t first; /* position up to which it said that it had consumed */
+    uint64_t begun; /* from there to the record that it had begun last; UINT64_MAX: to none */
+    bool over;      /* nothing goes on to others any more */
+    bool doubtful;  /* it may live and read on: nothing is certainly unseen */
+    uint64_t *last; /* for each slot, position + 1 of its last use; NULL: no memory for it */
+};
+
+/** One message of ours that it had not consumed. */
+struct rbi_returned {
+    struct rbi_record record;
+    struct rbi_view view;
+    bool maybe_seen;
+    uint64_t position;
+    uint64_t next; /* position behind it */
+};
+
+/** What waits for another receiver, in the lane of a closed end. */
+struct rbi_again {
+    struct rbi_unread unread;
+    uint64_t position;
+    uint64_t deadline_ns;
+    uint64_t number; /* of its end: the later one goes first */
+};
+
+#endif
