@@ -19,8 +19,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Who floods us must not make others wait behind thousands of connections. */
-#define BACKLOG         1024
+/* Who floods us must not make others wait behind many connections that are only refused: of
+ * these a few hundred take milliseconds. Who finds no place tries again a millisecond later. */
+#define BACKLOG         256
 #define PAUSE_NS        (UINT64_C(100) * 1000 * 1000)
 #define SHED_MAX        256U
 #define SHED_LOG_NS     (UINT64_C(60) * 1000 * 1000 * 1000)

@@ -7,7 +7,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
+
+/* Connections taken before the others have their turn. */
+#define ACCEPT_BATCH 16U
 
 struct rbi_loop {
     const struct rbi_loop_backend *backend;
@@ -199,14 +203,38 @@ int rbi_loop_add(struct rbi_loop *loop,
     return loop_watch(loop, source);
 }
 
+static void loop_accept_some(void *context, unsigned events)
+{
+    struct rbi_loop_source *source = context;
+    struct rbi_loop *loop = source->loop;
+    const uint32_t idx = source->idx;
+    const uint32_t generation = source->generation;
+    (void)events;
+    for (unsigned i = 0; i < ACCEPT_BATCH; i++) {
+        const int fd = accept4(source->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && errno == EAGAIN) {
+            return;
+        }
+        source->accepted(source->accept_context, fd < 0 ? -errno : fd);
+        if (!rbi_loop_lookup(loop, idx, generation) || source->want == 0) {
+            return;
+        }
+    }
+    rbi_loop_again(source);
+}
+
 int rbi_loop_accept(struct rbi_loop *loop,
                     struct rbi_loop_source *source,
                     int fd,
                     rbi_loop_accept_fn accepted,
                     void *context)
 {
-    *source = (struct rbi_loop_source){
-        .fd = fd, .want = RBI_LOOP_IN, .listening = true, .accepted = accepted, .context = context};
+    *source = (struct rbi_loop_source){.fd = fd,
+                                       .want = RBI_LOOP_IN,
+                                       .ready = loop_accept_some,
+                                       .context = source,
+                                       .accepted = accepted,
+                                       .accept_context = context};
     return loop_watch(loop, source);
 }
 

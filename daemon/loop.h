@@ -30,13 +30,13 @@ struct rbi_loop_source {
     int fd;
     unsigned want;
     unsigned armed; /* what the backend has asked the kernel for */
-    bool listening;
     bool again;
     uint32_t idx; /* in the loop's table */
     uint32_t generation;
     rbi_loop_ready_fn ready;
-    rbi_loop_accept_fn accepted;
     void *context;
+    rbi_loop_accept_fn accepted; /* of a listening socket, with its context */
+    void *accept_context;
     struct rbi_loop_source *next_again;
 };
 
@@ -73,7 +73,11 @@ RBI_MUST_CHECK int rbi_loop_add(struct rbi_loop *loop,
                                 unsigned want,
                                 rbi_loop_ready_fn ready,
                                 void *context);
-/** Accepts connections on a listening socket. @p fd is borrowed. */
+/**
+ * Accepts connections on a listening socket, a few in a row: whoever is connected has its turn
+ * between them, however many wait at the door.
+ * @param fd  borrowed; non-blocking
+ */
 RBI_MUST_CHECK int rbi_loop_accept(struct rbi_loop *loop,
                                    struct rbi_loop_source *source,
                                    int fd,

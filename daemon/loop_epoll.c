@@ -8,8 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define EPOLL_BATCH  256
-#define ACCEPT_BATCH 64 /* connections taken in a row before the others have their turn */
+#define EPOLL_BATCH 256
 
 struct epoll_state {
     int fd;
@@ -43,7 +42,7 @@ static struct epoll_event epoll_interest(const struct rbi_loop_source *source)
 {
     struct epoll_event event = {.data = {.u64 = (uint64_t)source->generation << 32 | source->idx}};
     if (source->want & RBI_LOOP_IN) {
-        event.events |= EPOLLIN | (source->listening ? 0 : EPOLLRDHUP);
+        event.events |= EPOLLIN | EPOLLRDHUP;
     }
     if (source->want & RBI_LOOP_OUT) {
         event.events |= EPOLLOUT;
@@ -71,32 +70,12 @@ static void epoll_remove(void *opaque, struct rbi_loop_source *source)
     (void)epoll_ctl(state->fd, EPOLL_CTL_DEL, source->fd, NULL);
 }
 
-static void epoll_accept(struct rbi_loop *loop, struct rbi_loop_source *source)
-{
-    const uint32_t idx = source->idx;
-    const uint32_t generation = source->generation;
-    for (unsigned i = 0; i < ACCEPT_BATCH; i++) {
-        const int fd = accept4(source->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0 && (errno == EAGAIN || errno == EINTR)) {
-            return;
-        }
-        source->accepted(source->context, fd < 0 ? -errno : fd);
-        if (!rbi_loop_lookup(loop, idx, generation) || source->want == 0) {
-            return;
-        }
-    }
-}
-
 static void epoll_handle(struct rbi_loop *loop, const struct epoll_event *event)
 {
     struct rbi_loop_source *source =
         rbi_loop_lookup(loop, (uint32_t)event->data.u64, (uint32_t)(event->data.u64 >> 32));
     if (!source) {
         return; /* removed by an earlier one of this batch */
-    }
-    if (source->listening) {
-        epoll_accept(loop, source);
-        return;
     }
     unsigned events = 0;
     if (event->events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {

@@ -10,16 +10,15 @@
 
 /*
  * Reading is watched by a multishot poll for the life of a source; writing by a
- * single-shot poll while it is wanted; connections come from a multishot accept. A
- * multishot poll reports edges, hence the contract in daemon/loop.h. The number of a
- * request holds source, generation and kind, so that a late completion of a removed
- * source is recognised.
+ * single-shot poll while it is wanted. A multishot poll reports edges, hence the contract
+ * in daemon/loop.h. The number of a request holds source, generation and kind, so that a
+ * late completion of a removed source is recognised.
  */
 #define URING_ENTRIES    256U
 #define URING_CQ_ENTRIES 4096U
 #define URING_BATCH      128U
 
-enum uring_kind { URING_POLL_IN = 0, URING_POLL_OUT = 1, URING_ACCEPT = 2, URING_IGNORE = 3 };
+enum uring_kind { URING_POLL_IN = 0, URING_POLL_OUT = 1, URING_IGNORE = 3 };
 
 #define URING_ARMED_IN  0x1U
 #define URING_ARMED_OUT 0x2U
@@ -82,13 +81,8 @@ static struct io_uring_sqe *uring_sqe(struct uring_state *state)
 static void uring_arm_in(struct uring_state *state, struct rbi_loop_source *source)
 {
     struct io_uring_sqe *sqe = uring_sqe(state);
-    if (source->listening) {
-        io_uring_prep_multishot_accept(sqe, source->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        io_uring_sqe_set_data64(sqe, uring_id(source, URING_ACCEPT));
-    } else {
-        io_uring_prep_poll_multishot(sqe, source->fd, POLLIN | POLLRDHUP);
-        io_uring_sqe_set_data64(sqe, uring_id(source, URING_POLL_IN));
-    }
+    io_uring_prep_poll_multishot(sqe, source->fd, POLLIN | POLLRDHUP);
+    io_uring_sqe_set_data64(sqe, uring_id(source, URING_POLL_IN));
     source->armed |= URING_ARMED_IN;
 }
 
@@ -120,14 +114,6 @@ static int uring_add(void *opaque, struct rbi_loop_source *source)
 static void uring_change(void *opaque, struct rbi_loop_source *source)
 {
     struct uring_state *state = opaque;
-    if (source->listening) {
-        if (source->want == 0 && (source->armed & URING_ARMED_IN)) {
-            uring_cancel(state, uring_id(source, URING_ACCEPT));
-        } else if (source->want && !(source->armed & URING_ARMED_IN)) {
-            uring_arm_in(state, source);
-        }
-        return;
-    }
     if (source->want & RBI_LOOP_IN) {
         rbi_loop_again(source); /* the edge may have passed while nobody wanted it */
     }
@@ -140,32 +126,12 @@ static void uring_remove(void *opaque, struct rbi_loop_source *source)
 {
     struct uring_state *state = opaque;
     if (source->armed & URING_ARMED_IN) {
-        uring_cancel(state, uring_id(source, source->listening ? URING_ACCEPT : URING_POLL_IN));
+        uring_cancel(state, uring_id(source, URING_POLL_IN));
     }
     if (source->armed & URING_ARMED_OUT) {
         uring_cancel(state, uring_id(source, URING_POLL_OUT));
     }
     source->armed = 0;
-}
-
-static void uring_accepted(struct uring_state *state,
-                           struct rbi_loop *loop,
-                           struct rbi_loop_source *source,
-                           const struct uring_event *event)
-{
-    const uint32_t idx = source->idx;
-    const uint32_t generation = source->generation;
-    const bool ended = !(event->flags & IORING_CQE_F_MORE);
-    if (ended) {
-        source->armed &= ~URING_ARMED_IN;
-    }
-    if (event->result != -ECANCELED) {
-        source->accepted(source->context, event->result);
-    }
-    if (ended && rbi_loop_lookup(loop, idx, generation) && source->want &&
-        !(source->armed & URING_ARMED_IN)) {
-        uring_arm_in(state, source);
-    }
 }
 
 static void uring_polled(struct uring_state *state,
@@ -209,18 +175,7 @@ uring_handle(struct uring_state *state, struct rbi_loop *loop, const struct urin
     const enum uring_kind kind = (enum uring_kind)(event->id & 3);
     struct rbi_loop_source *source =
         rbi_loop_lookup(loop, (uint32_t)event->id >> 2, (uint32_t)(event->id >> 32));
-    if (kind == URING_IGNORE) {
-        return;
-    }
-    if (!source) {
-        if (kind == URING_ACCEPT && event->result >= 0) {
-            (void)close(event->result);
-        }
-        return;
-    }
-    if (kind == URING_ACCEPT) {
-        uring_accepted(state, loop, source, event);
-    } else {
+    if (kind != URING_IGNORE && source) {
         uring_polled(state, source, event, kind);
     }
 }

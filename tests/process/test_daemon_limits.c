@@ -9,14 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define ECHO   "/game/eu/pc/w1/core/echo"
 #define ECHO_1 ECHO "/1"
-#define NOBODY 65534
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -204,63 +201,6 @@ static void test_control_rate(void **state)
     raw_close(&other);
 }
 
-/* ---- scenario 32: a flood by one user -------------------------------------------------- */
-
-static void flood(void)
-{
-    if (setresgid(NOBODY, NOBODY, NOBODY) != 0 || setresuid(NOBODY, NOBODY, NOBODY) != 0) {
-        _exit(1);
-    }
-    /* After the change of user, which clears it; and a bound in any case. */
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)alarm(10);
-    for (;;) {
-        const int fd = rbi_handoff_connect(loops_cluster.socket);
-        if (fd >= 0) {
-            (void)close(fd);
-        }
-    }
-}
-
-static void test_flood_of_another_user(void **state)
-{
-    if (geteuid() != 0) {
-        skip();
-    }
-    struct raw server;
-    struct raw client;
-    assert_int_equal(loops_up(state, "", ""), 0);
-    assert_int_equal(raw_up(&server, socket_path(), ECHO_1), 0);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        flood();
-    }
-    assert_true(pid > 0);
-    const uint64_t end_ms = test_now_ms() + 2000;
-    uint64_t longest_ms = 0;
-    unsigned rounds = 0;
-    unsigned late = 0;
-    while (test_now_ms() < end_ms) {
-        const uint64_t before_ms = test_now_ms();
-        assert_int_equal(raw_up(&client, socket_path(), ""), 0);
-        const uint64_t took_ms = test_now_ms() - before_ms;
-        assert_int_equal(raw_link(&client, &server, NULL), 0);
-        raw_close(&client);
-        longest_ms = took_ms > longest_ms ? took_ms : longest_ms;
-        late += took_ms > 100;
-        rounds++;
-        test_sleep_ms(20);
-    }
-    (void)kill(pid, SIGKILL);
-    (void)waitpid(pid, NULL, 0);
-    assert_true(raw_status(socket_path(), "connections_refused") > 500);
-    print_message("flood: %u clients linked meanwhile, the slowest connected in %u ms\n", rounds,
-                  (unsigned)longest_ms);
-    /* Within 100 ms, but for what other programs do to a machine of few processors. */
-    assert_true(rounds > 10 && late * 10 <= rounds && longest_ms < 1000);
-    raw_close(&server);
-}
-
 /* ---- scenario 33: out of descriptors --------------------------------------------------- */
 
 static void limit_fds(void *context)
@@ -430,7 +370,6 @@ int main(void)
         LOOPS_BOTH(test_instance_and_byte_quotas),
         LOOPS_BOTH(test_link_quota),
         LOOPS_BOTH(test_control_rate),
-        LOOPS_BOTH(test_flood_of_another_user),
         LOOPS_BOTH(test_out_of_descriptors),
         LOOPS_BOTH(test_hardly_any_descriptors),
         LOOPS_BOTH(test_nothing_leaks),
