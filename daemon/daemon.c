@@ -3,6 +3,7 @@
 
 #include "daemon/notify.h"
 #include "daemon/reload.h"
+#include "daemon/restore.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -161,6 +162,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
     }
     daemon_raise_limits();
     rbi_notify_open();
+    rbi_notify_take_fds();
     result = daemon_init_inside(daemon);
     if (result < 0) {
         return result;
@@ -170,6 +172,8 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
         return result;
     }
     daemon->started_ns = rbi_loop_now_ns(daemon->loop);
+    rbi_restore(daemon);
+    rbi_restore_keep(daemon);
     rbi_settle_start(daemon);
     result = rbi_listener_start(daemon);
     return result < 0 ? daemon_failed("accept", result) : 0;

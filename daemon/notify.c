@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/notify.h"
 
+#include "daemon/log.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,8 +20,17 @@ static const char *environment(const char *name)
     return getenv(name); /* NOLINT(concurrency-mt-unsafe) */
 }
 
+#define SOCKET_NAME "ringbus"
+#define STORED_NAME "ringbus-directory-" /* and its index */
+#define HANDED_MAX  1024U
+
 static struct {
-    int fd; /* connected; 0 = no manager, descriptor 0 is never ours */
+    int fd;                            /* connected; 0 = no manager, descriptor 0 is never ours */
+    int listen_fd;                     /* these too: 0 = none */
+    bool listen_named;                 /* by our name, and not by its unit's */
+    int stored_fds[RBI_NOTIFY_STORED]; /* as handed over */
+    bool stored[RBI_NOTIFY_STORED];    /* the manager has one of this index */
+    unsigned current;                  /* index of the one in use */
 } notify_state;
 
 void rbi_notify_open(void)
@@ -80,17 +92,126 @@ static bool environment_is_self(const char *name, bool if_absent)
     return environment(name) ? environment_number(name) == (uint64_t)getpid() : if_absent;
 }
 
-int rbi_notify_listen_fd(void)
+static bool name_is(const char *name, size_t length, const char *wanted)
+{
+    return length == strlen(wanted) && memcmp(name, wanted, length) == 0;
+}
+
+/** Index of a kept descriptor by its name, or RBI_NOTIFY_STORED. */
+static unsigned stored_idx(const char *name, size_t length)
+{
+    for (unsigned i = 0; i < RBI_NOTIFY_STORED; i++) {
+        char wanted[32];
+        (void)snprintf(wanted, sizeof(wanted), STORED_NAME "%u", i);
+        if (name_is(name, length, wanted)) {
+            return i;
+        }
+    }
+    return RBI_NOTIFY_STORED;
+}
+
+/**
+ * Puts one handed-over descriptor where it belongs by its name. A socket has the name of its
+ * unit unless that says otherwise, so any other name will do when none is ours.
+ * @return what is left over, or -1
+ */
+static int handed_sort(int fd, const char *name, size_t length)
+{
+    const unsigned idx = stored_idx(name, length);
+    int *place = idx < RBI_NOTIFY_STORED ? &notify_state.stored_fds[idx] : &notify_state.listen_fd;
+    const bool ours = name_is(name, length, SOCKET_NAME);
+    if (*place && (idx < RBI_NOTIFY_STORED || !ours || notify_state.listen_named)) {
+        return fd;
+    }
+    const int before = *place;
+    *place = fd;
+    if (idx < RBI_NOTIFY_STORED) {
+        notify_state.stored[idx] = true;
+    } else {
+        notify_state.listen_named = ours;
+    }
+    return before ? before : -1;
+}
+
+void rbi_notify_take_fds(void)
 {
     const bool ours = environment_is_self("LISTEN_PID", false);
     const uint64_t count = environment_number("LISTEN_FDS");
+    const char *names = environment("LISTEN_FDNAMES");
+    for (uint64_t i = 0; ours && i < count && i < HANDED_MAX; i++) {
+        const int fd = LISTEN_FDS_START + (int)i;
+        const size_t length = names ? strcspn(names, ":") : 0;
+        const int left = fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 ? handed_sort(fd, names, length) : -1;
+        if (left >= 0) {
+            rbi_log(RBI_LOG_WARNING, "handed_over_in_vain", "fd=%d", left);
+            (void)close(left);
+        }
+        names = names && names[length] == ':' ? names + length + 1 : "";
+    }
     (void)unsetenv("LISTEN_PID");     /* NOLINT(concurrency-mt-unsafe) */
     (void)unsetenv("LISTEN_FDS");     /* NOLINT(concurrency-mt-unsafe) */
     (void)unsetenv("LISTEN_FDNAMES"); /* NOLINT(concurrency-mt-unsafe) */
-    if (!ours || count == 0 || fcntl(LISTEN_FDS_START, F_SETFD, FD_CLOEXEC) < 0) {
-        return -1;
+}
+
+/** Gives a descriptor out of its place. */
+static int steal(int *place)
+{
+    const int fd = *place;
+    *place = 0;
+    return fd ? fd : -1;
+}
+
+int rbi_notify_listen_fd(void)
+{
+    return steal(&notify_state.listen_fd);
+}
+
+int rbi_notify_stored_fd(unsigned idx)
+{
+    return steal(&notify_state.stored_fds[idx]);
+}
+
+static void send_stored(unsigned idx, int fd)
+{
+    char text[64];
+    (void)snprintf(text, sizeof(text), "%s=1\nFDNAME=" STORED_NAME "%u",
+                   fd >= 0 ? "FDSTORE" : "FDSTOREREMOVE", idx);
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {.bytes = {0}};
+    struct iovec part = {.iov_base = text, .iov_len = strlen(text)};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (fd >= 0) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = sizeof(control.bytes);
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(header), &fd, sizeof(fd));
     }
-    return LISTEN_FDS_START;
+    /* Without it the next daemon starts from what its clients tell. */
+    (void)sendmsg(notify_state.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    notify_state.stored[idx] = fd >= 0;
+}
+
+void rbi_notify_store(int fd)
+{
+    if (!notify_state.fd) {
+        return;
+    }
+    /* The new one first: at no time is there none. The index is one that is not in use. */
+    const unsigned next =
+        notify_state.stored[notify_state.current] ? !notify_state.current : notify_state.current;
+    if (notify_state.stored[next]) {
+        send_stored(next, -1);
+    }
+    send_stored(next, fd);
+    notify_state.current = next;
+    if (notify_state.stored[!next]) {
+        send_stored(!next, -1);
+    }
 }
 
 uint64_t rbi_notify_watchdog_ns(void)

@@ -4,6 +4,7 @@
 #include "daemon/daemon.h"
 #include "daemon/hello.h"
 #include "daemon/log.h"
+#include "daemon/restore.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -63,6 +64,23 @@ static void publish_fill(struct rbi_directory_instance *out, const struct rbi_en
     publish_copy(out->tags, sizeof(out->tags), endpoint->tags);
 }
 
+/** Adds those of the daemon before who are not back yet, in order of instance. */
+static uint32_t publish_add_unconfirmed(struct rbi_publish *publish,
+                                        const struct rbi_cluster *cluster,
+                                        uint32_t count)
+{
+    const struct rbi_unconfirmed *unconfirmed = &cluster->unconfirmed;
+    uint32_t from = count;
+    uint32_t other = unconfirmed->count;
+    uint32_t to = count + other;
+    while (other > 0) {
+        const bool later = from > 0 && publish->scratch[from - 1].instance >
+                                           unconfirmed->instances[other - 1].instance;
+        publish->scratch[--to] = later ? publish->scratch[--from] : unconfirmed->instances[--other];
+    }
+    return count + unconfirmed->count;
+}
+
 static bool publish_reserve(struct rbi_publish *publish, uint32_t count)
 {
     if (count <= publish->scratch_capacity) {
@@ -84,7 +102,7 @@ static int publish_write(struct rbi_publish *publish, const struct rbi_cluster *
 {
     struct rbi_directory_cluster head = {
         .cluster = cluster->id, .epoch = cluster->epoch, .path_length = cluster->path.length};
-    if (!publish_reserve(publish, cluster->member_count)) {
+    if (!publish_reserve(publish, cluster->member_count + cluster->unconfirmed.count)) {
         return -ENOMEM;
     }
     for (uint32_t i = 0; i < cluster->member_count; i++) {
@@ -92,6 +110,7 @@ static int publish_write(struct rbi_publish *publish, const struct rbi_cluster *
             publish_fill(&publish->scratch[head.instance_count++], cluster->members[i]);
         }
     }
+    head.instance_count = publish_add_unconfirmed(publish, cluster, head.instance_count);
     memcpy(head.path, cluster->path.bytes, cluster->path.length);
     return rbi_directory_publish(&publish->writer, &head, publish->scratch);
 }
@@ -122,6 +141,7 @@ static void publish_switch(struct rbi_daemon *daemon, struct rbi_publish *next)
     next->scratch = old.scratch;
     next->scratch_capacity = old.scratch_capacity;
     daemon->publish = *next;
+    rbi_restore_keep(daemon);
     rbi_hello_send_all(daemon);
     /* The mark comes last: who sees it finds the new segment in its socket. */
     rbi_directory_supersede(&old.writer);

@@ -22,6 +22,7 @@ int rbi_registry_init(struct rbi_registry *registry)
     *registry = (struct rbi_registry){.next_number = 1};
     rbi_list_init(&registry->endpoints);
     rbi_list_init(&registry->idle);
+    rbi_list_init(&registry->unconfirmed);
     uint32_t base[2] = {0};
     if (getrandom(base, sizeof(base), 0) != (ssize_t)sizeof(base)) {
         return -EIO;
@@ -35,6 +36,7 @@ int rbi_registry_init(struct rbi_registry *registry)
 
 static void cluster_free(struct rbi_cluster *cluster)
 {
+    rbi_unconfirmed_free(cluster);
     free(cluster->members);
     free(cluster);
 }
@@ -182,17 +184,18 @@ static bool cluster_insert(struct rbi_cluster *cluster, struct rbi_endpoint *end
     return true;
 }
 
-static struct rbi_cluster *cluster_new(struct rbi_registry *registry,
-                                       const struct rbi_endpoint *endpoint)
+static struct rbi_cluster *
+cluster_new(struct rbi_registry *registry, uint64_t id, const char *path, uint32_t length)
 {
     struct rbi_cluster *cluster = calloc(1, sizeof(*cluster));
     if (!cluster) {
         return NULL;
     }
-    cluster->id = endpoint->cluster_id;
-    cluster->path.length = (uint16_t)(endpoint->name_offset - 1);
-    memcpy(cluster->path.bytes, endpoint->path.bytes, cluster->path.length);
+    cluster->id = id;
+    cluster->path.length = (uint16_t)length;
+    memcpy(cluster->path.bytes, path, length);
     rbi_list_init(&cluster->in_idle);
+    rbi_list_init(&cluster->unconfirmed.in_registry);
     if (rbi_map_put(&registry->clusters, cluster->id, cluster) < 0) {
         free(cluster);
         return NULL;
@@ -200,10 +203,13 @@ static struct rbi_cluster *cluster_new(struct rbi_registry *registry,
     return cluster;
 }
 
-/** Keeps an empty cluster for a while; the one empty for longest goes when there are many. */
-static void cluster_set_idle(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
+void rbi_registry_set_idle(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
 {
     struct rbi_registry *registry = &daemon->registry;
+    if (cluster->member_count || cluster->unconfirmed.count || !rbi_list_empty(&cluster->in_idle) ||
+        daemon->stopping) {
+        return;
+    }
     rbi_list_push_back(&registry->idle, &cluster->in_idle);
     if (++registry->idle_count <= IDLE_CLUSTERS_MAX) {
         return;
@@ -214,6 +220,41 @@ static void cluster_set_idle(struct rbi_daemon *daemon, struct rbi_cluster *clus
     rbi_publish_withdraw(daemon, oldest);
     (void)rbi_map_remove(&registry->clusters, oldest->id);
     cluster_free(oldest);
+}
+
+/* ---- publishing ------------------------------------------------------------------------ */
+
+static int registry_publish(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
+{
+    cluster->epoch = ++daemon->registry.revision;
+    return rbi_publish_cluster(daemon, cluster);
+}
+
+/** Publishes what cannot be refused; a full directory is the one thing left to say. */
+static void registry_publish_or_log(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
+{
+    const int result = registry_publish(daemon, cluster);
+    if (result < 0) {
+        rbi_log(RBI_LOG_ERROR, "directory_stale", "cluster=%s error=\"%s\"", cluster->path.bytes,
+                rbi_log_errno(-result));
+        rbi_publish_withdraw(daemon, cluster);
+    }
+}
+
+void rbi_registry_refresh(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
+{
+    registry_publish_or_log(daemon, cluster);
+    rbi_registry_set_idle(daemon, cluster);
+}
+
+struct rbi_cluster *rbi_registry_restore(
+    struct rbi_daemon *daemon, uint64_t id, const char *path, uint32_t length, uint64_t epoch)
+{
+    struct rbi_cluster *cluster = cluster_new(&daemon->registry, id, path, length);
+    if (cluster) {
+        cluster->epoch = epoch;
+    }
+    return cluster;
 }
 
 /* ---- members --------------------------------------------------------------------------- */
@@ -258,7 +299,8 @@ registry_join(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint, struct r
             return result;
         }
     } else {
-        cluster = cluster_new(registry, endpoint);
+        cluster = cluster_new(registry, endpoint->cluster_id, endpoint->path.bytes,
+                              endpoint->name_offset - 1);
         if (!cluster) {
             return -ENOMEM;
         }
@@ -287,9 +329,7 @@ static void registry_leave(struct rbi_daemon *daemon, struct rbi_endpoint *endpo
     memmove(&cluster->members[idx], &cluster->members[idx + 1],
             (cluster->member_count - idx) * sizeof(struct rbi_endpoint *));
     endpoint->cluster = NULL;
-    if (cluster->member_count == 0) {
-        cluster_set_idle(daemon, cluster);
-    }
+    rbi_registry_set_idle(daemon, cluster);
 }
 
 int rbi_registry_add(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint, struct rbi_text *why)
@@ -306,10 +346,15 @@ int rbi_registry_add(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint, s
             return result;
         }
     }
+    const bool awaited =
+        endpoint->cluster && rbi_unconfirmed_drop(endpoint->cluster, endpoint->instance);
     endpoint->incarnation = registry_incarnation(registry, endpoint->incarnation);
     endpoint->number = registry->next_number++;
     rbi_list_push_back(&registry->endpoints, &endpoint->in_registry);
     registry->endpoint_count++;
+    if (awaited && !rbi_registry_state_visible(endpoint->state)) {
+        registry_publish_or_log(daemon, endpoint->cluster);
+    }
     return RBI_REGISTRY_OK;
 }
 
@@ -334,12 +379,6 @@ bool rbi_registry_state_visible(uint32_t state)
            state == RBI_ENDPOINT_DRAINING;
 }
 
-static int registry_publish(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
-{
-    cluster->epoch = ++daemon->registry.revision;
-    return rbi_publish_cluster(daemon, cluster);
-}
-
 int rbi_registry_show(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint)
 {
     if (!endpoint->cluster || endpoint->visible) {
@@ -355,17 +394,6 @@ int rbi_registry_show(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint)
     return 0;
 }
 
-/** Publishes what cannot be refused; a full directory is the one thing left to say. */
-static void registry_publish_or_log(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
-{
-    const int result = registry_publish(daemon, cluster);
-    if (result < 0) {
-        rbi_log(RBI_LOG_ERROR, "directory_stale", "cluster=%s error=\"%s\"", cluster->path.bytes,
-                rbi_log_errno(-result));
-        rbi_publish_withdraw(daemon, cluster);
-    }
-}
-
 void rbi_registry_update(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint)
 {
     if (endpoint->visible) {
@@ -378,7 +406,8 @@ void rbi_registry_hide(struct rbi_daemon *daemon,
                        struct rbi_endpoint *endpoint,
                        enum rbi_reason reason)
 {
-    if (endpoint->visible) {
+    /* A daemon that stops leaves the directory as it is: clients hold it until the next one. */
+    if (endpoint->visible && !daemon->stopping) {
         endpoint->visible = false;
         registry_publish_or_log(daemon, endpoint->cluster);
         rbi_watch_notify(daemon, endpoint, RBI_CHANGE_REMOVED, reason);

@@ -10,6 +10,7 @@
 #include "daemon/endpoint.h"
 #include "daemon/list.h"
 #include "daemon/map.h"
+#include "daemon/unconfirmed.h"
 
 struct rbi_cluster {
     uint64_t id;
@@ -18,13 +19,15 @@ struct rbi_cluster {
     struct rbi_endpoint **members; /* ascending instance */
     uint32_t member_count;
     uint32_t member_capacity;
-    struct rbi_list in_idle; /* clusters without members, the oldest first */
+    struct rbi_unconfirmed unconfirmed; /* of the daemon before, not back yet */
+    struct rbi_list in_idle;            /* clusters without members, the oldest first */
 };
 
 struct rbi_registry {
     struct rbi_map clusters;
     struct rbi_list endpoints; /* all, anonymous ones too, by number */
     uint32_t endpoint_count;
+    struct rbi_list unconfirmed; /* clusters that have some */
     struct rbi_list idle;
     uint32_t idle_count;
     uint64_t next_number;
@@ -67,6 +70,17 @@ uint32_t rbi_registry_anonymous(struct rbi_registry *registry);
 bool rbi_registry_has_anonymous(const struct rbi_registry *registry,
                                 uint64_t cluster,
                                 int32_t instance);
+
+/** Cluster of an earlier daemon, without members. NULL: no memory. */
+struct rbi_cluster *rbi_registry_restore(
+    struct rbi_daemon *daemon, uint64_t id, const char *path, uint32_t length, uint64_t epoch);
+/**
+ * Keeps a cluster, if it is empty, for a while; the one empty for longest goes when there are
+ * many.
+ */
+void rbi_registry_set_idle(struct rbi_daemon *daemon, struct rbi_cluster *cluster);
+/** What is listed of a cluster beside its members has changed. */
+void rbi_registry_refresh(struct rbi_daemon *daemon, struct rbi_cluster *cluster);
 
 /** True for states in which others may see an endpoint. */
 bool rbi_registry_state_visible(uint32_t state);

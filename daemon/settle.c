@@ -8,9 +8,10 @@
 static void settle_over(void *context)
 {
     struct rbi_daemon *daemon = context;
-    const struct rbi_wire_settled settled = {.revision = daemon->registry.revision};
     daemon->settle.settling = false;
     daemon->quota.returning = false;
+    rbi_unconfirmed_clear(daemon);
+    const struct rbi_wire_settled settled = {.revision = daemon->registry.revision};
     RBI_LIST_EACH(node, spare, &daemon->peers.all)
     {
         struct rbi_peer *peer = RBI_CONTAINER_OF(node, struct rbi_peer, in_peers);
@@ -27,7 +28,9 @@ void rbi_settle_start(struct rbi_daemon *daemon)
     const uint64_t time_ns = (uint64_t)daemon->config.daemon.return_time_ms * 1000000;
     daemon->settle.settling = time_ns != 0;
     daemon->quota.returning = daemon->settle.settling;
-    if (daemon->settle.settling) {
+    if (!daemon->settle.settling) {
+        rbi_unconfirmed_clear(daemon);
+    } else {
         rbi_loop_timer_set(daemon->loop, &daemon->settle.timer, daemon->started_ns + time_ns,
                            settle_over, daemon);
     }

@@ -365,8 +365,9 @@ static void resend_cluster(struct ringbus *bus, struct rbi_cluster *cluster)
         if (cluster->members[m].pinned) {
             send_target(bus, cluster->members[m].path);
         }
+        /* Who is not back yet cannot be introduced; its ADDED brings it here again. */
         if (cluster->members[m].wanted && cluster->members[m].end == NULL &&
-            cluster->members[m].incarnation != 0) {
+            cluster->members[m].seen && cluster->members[m].incarnation != 0) {
             want_member(bus, &cluster->members[m]);
         }
     }
