@@ -21,7 +21,7 @@
 
 /* Who floods us must not make others wait behind many connections that are only refused: of
  * these a few hundred take milliseconds. Who finds no place tries again a millisecond later. */
-#define BACKLOG         256
+#define BACKLOG 256
 /* Connections taken from a handed-over socket before the others have their turn. */
 #define ACCEPT_BATCH    64U
 #define PAUSE_NS        (UINT64_C(100) * 1000 * 1000)

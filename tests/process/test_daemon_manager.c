@@ -417,7 +417,7 @@ static void test_killed_while_writing(void **state)
     assert_int_equal(cluster_log_count(&cluster, "stored_directory_left"), 0);
 }
 
-/* ---- what is not sound ------------------------------------------------------------------------ */
+/* ---- what is not sound --------------------------------------------------------------------- */
 
 struct forged {
     struct rbi_segment segment;
