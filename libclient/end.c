@@ -364,6 +364,9 @@ struct rbi_end *rbi_end_new_loop(struct ringbus *bus)
         rbi_end_free(bus, end);
         return NULL;
     }
+    /* Between two polls of an external loop we sleep: what we send ourselves then must wake us. */
+    end->peer_sleeps = !bus->busy_mode;
+    end->peer_sleep_epoch = &bus->page->sleep_epoch;
     end->usable = end->flowing = true;
     bus->loop_end = end;
     return end;

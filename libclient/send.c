@@ -91,6 +91,10 @@ int rbi_send_resolve(struct ringbus *bus,
 
 static RBI_COLD void ring(struct ringbus *bus, struct rbi_end *end)
 {
+    if (end->loop) {
+        rbi_wait_nudge(bus); /* we sleep in a loop of the application's, for ourselves as well */
+        return;
+    }
     rbi_count(bus, RBI_COUNTER_bells_rung, 1);
     if (end->bell >= 0 && rbi_bell_ring(end->bell) == -EPIPE) {
         /* Its end is closed: it is dead. The reaper reads its lane to the end first. */
