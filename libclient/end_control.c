@@ -237,7 +237,8 @@ void rbi_end_peer_gone(struct ringbus *bus, struct rbi_end *end, enum rbi_reason
     if (end->phase == RBI_END_LINKED) {
         const struct rbi_link_input input = {.type = RBI_LINK_PEER_DEAD, .reason = reason};
         rbi_end_step(bus, end, &input);
-        begin_leaving(bus, end, reason);
+        /* Not ours: when we have just ended it, the peer hung up because of that. */
+        begin_leaving(bus, end, end->fsm.reason);
     }
 }
 
@@ -304,6 +305,15 @@ static void on_ready_ack(struct ringbus *bus, struct rbi_end *end, const struct 
     const struct rbi_link_input input = {.type = RBI_LINK_READY_ACK,
                                          .reason = ack.reason == 0 ? RBI_REASON_NONE
                                                                    : RBI_REASON_REFUSED};
+    if (end->phase == RBI_END_LEAVING && !end->reported_up && end->wanted && ack.reason == 0 &&
+        end->leave_reason != RBI_REASON_SILENT) {
+        /* The news of its end has overtaken it: for the peer the link was READY, and what it
+         * sent since lies behind this. */
+        rbi_count(bus, RBI_COUNTER_links_opened, 1);
+        end->reported_up = true;
+        rbi_emit_simple(bus, RINGBUS_EVENT_READY, &end->peer, end->path, RBI_REASON_NONE, 0);
+        return;
+    }
     rbi_end_step(bus, end, &input);
 }
 

@@ -115,10 +115,18 @@ static int starve(struct ringbus *bus, struct rbi_end *end, int r)
     return RBI_LANE_EMPTY;
 }
 
-/* A message on a link that is not flowing: it is the first, or nobody may send one. 0; -EPROTO */
+/*
+ * A message on a link that is not flowing: it is the first, or nobody may send one. 0; -EPROTO;
+ * RBI_LANE_EMPTY: none of it is for us
+ */
 static RBI_COLD int first_message(struct rbi_end *end)
 {
-    if (!end->usable && (end->phase == RBI_END_LINKED || !end->reported_up)) {
+    if (end->phase == RBI_END_LEAVING && !end->reported_up) {
+        /* We ended the link while the peer took it for READY: what it sent goes back to it. */
+        end->read_out = true;
+        return RBI_LANE_EMPTY;
+    }
+    if (!end->usable && end->phase == RBI_END_LINKED) {
         return -EPROTO; /* a message before READY, or behind one that was refused */
     }
     /* One that was parsed lies in the first mapping; without the second the next tries again. */
