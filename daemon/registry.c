@@ -13,9 +13,9 @@
 /* Clusters that have lost their last member stay known, so that "nobody is there" has a
  * stable version; only so many, or clients could fill the memory with names. */
 #define IDLE_CLUSTERS_MAX 256U
-/* An incarnation that comes back from another daemon moves our counter, but not by so
- * much that a liar could make it wrap. */
-#define INCARNATION_JUMP_MAX (1U << 28)
+/* More lives than a daemon sees: those that the last one gave lie so near each other. */
+#define INCARNATION_RANGE (1U << 24)
+#define BASE_TRIES        8U
 
 int rbi_registry_init(struct rbi_registry *registry)
 {
@@ -56,6 +56,11 @@ void rbi_registry_deinit(struct rbi_registry *registry)
 
 /* ---- numbers --------------------------------------------------------------------------- */
 
+static bool registry_is_near(const struct rbi_registry *registry, uint32_t incarnation)
+{
+    return incarnation - registry->next_incarnation + INCARNATION_RANGE < 2 * INCARNATION_RANGE;
+}
+
 static uint32_t registry_incarnation(struct rbi_registry *registry, uint32_t brought)
 {
     if (!brought) {
@@ -65,9 +70,14 @@ static uint32_t registry_incarnation(struct rbi_registry *registry, uint32_t bro
         }
         return given;
     }
-    const uint32_t ahead = brought - registry->next_incarnation;
-    if (ahead < INCARNATION_JUMP_MAX && brought != UINT32_MAX) {
-        registry->next_incarnation = brought + 1;
+    /* Around it lie the lives that the last daemon gave, some of which died unseen: a new one of
+     * ours with such a number would be taken for the dead by whoever had a link with it. */
+    for (unsigned i = 0; i < BASE_TRIES && registry_is_near(registry, brought); i++) {
+        uint32_t base = 0;
+        if (getrandom(&base, sizeof(base), 0) != (ssize_t)sizeof(base)) {
+            break;
+        }
+        registry->next_incarnation = (base & 0x3fffffffU) + 1;
     }
     return brought;
 }
