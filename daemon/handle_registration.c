@@ -234,6 +234,11 @@ void rbi_handle_registration(const struct rbi_request *request)
     struct rbi_peer *peer = request->peer;
     /* One that ended in this very turn holds neither its address nor its quota any more. */
     rbi_peers_reap(request->daemon);
+    /* One that gave up waiting for us has another connection by now: entered here, the end of
+     * this one would be told as its death. */
+    if (rbi_peer_is_gone(peer)) {
+        return;
+    }
     if (!registration_check(request)) {
         request->daemon->counters.registrations_refused++;
         return;

@@ -141,10 +141,16 @@ void rbi_peers_deinit(struct rbi_daemon *daemon)
     rbi_loop_undefer(daemon->loop, &daemon->peers.reap);
 }
 
-void rbi_peer_verify(struct rbi_peer *peer)
+bool rbi_peer_is_gone(const struct rbi_peer *peer)
 {
     struct pollfd fds[2] = {{.fd = peer->fd}, {.fd = peer->pidfd, .events = POLLIN}};
-    if (!peer->doomed && poll(fds, 2, 0) > 0 && ((fds[0].revents & POLLHUP) || fds[1].revents)) {
+    return peer->doomed || peer->hangup ||
+           (poll(fds, 2, 0) > 0 && ((fds[0].revents & POLLHUP) || fds[1].revents));
+}
+
+void rbi_peer_verify(struct rbi_peer *peer)
+{
+    if (!peer->doomed && rbi_peer_is_gone(peer)) {
         rbi_peer_hang_up(peer, "connection closed");
     }
 }

@@ -88,6 +88,8 @@ void rbi_peer_doom(struct rbi_peer *peer, const char *reason);
  * of this turn, and then it is doomed: its last words may be that it leaves in order.
  */
 void rbi_peer_lose(struct rbi_peer *peer);
+/** Whether its connection or its process has ended, be it that we have not come to the news yet. */
+bool rbi_peer_is_gone(const struct rbi_peer *peer);
 /**
  * Asks the kernel whether it is still there: the loop may not have come to the news yet.
  * One that is not is doomed.

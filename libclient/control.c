@@ -21,8 +21,6 @@
 #define RETRY_FIRST_MS 50U
 #define RETRY_MAX_MS   1000U
 #define OUT_FRAMES_MAX 65536U
-/* For the daemon to answer HELLO and REGISTER once connected. */
-#define HANDSHAKE_MS 5000U
 /* Each may map a link: what comes from the daemon in a burst must not keep the lanes waiting. */
 #define PACKETS_PER_INPUT 32U
 
@@ -128,8 +126,9 @@ uint32_t rbi_control_send(struct ringbus *bus,
 {
     struct rbi_control *control = &bus->control;
     unsigned char frame[RBI_WIRE_FRAME_MAX];
-    if (control->sock < 0) {
-        return 0;
+    const bool greets = type == RBI_WIRE_HELLO || type == RBI_WIRE_REGISTER;
+    if (control->sock < 0 || (control->phase != RBI_CONTROL_ON && !greets)) {
+        return 0; /* a daemon takes nothing else before REGISTERED, and then is told everything */
     }
     if (++control->serial == 0) {
         control->serial = 1;
@@ -297,7 +296,7 @@ static int try_connect(struct ringbus *bus)
     }
     control->sock = sock;
     control->phase = RBI_CONTROL_HELLO;
-    control->deadline_ns = rbi_now_ns() + HANDSHAKE_MS * RBI_NS_PER_MS;
+    control->deadline_ns = rbi_now_ns() + RBI_HANDSHAKE_NS;
     rbi_control_hello(bus);
     return 0;
 }

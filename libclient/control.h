@@ -23,6 +23,9 @@ struct rbi_out_frame {
     unsigned char bytes[];
 };
 
+/* For the daemon to answer HELLO once connected, and then REGISTER. */
+#define RBI_HANDSHAKE_NS (UINT64_C(5000) * 1000 * 1000)
+
 struct rbi_control {
     enum rbi_control_phase phase;
     int sock;
@@ -30,10 +33,12 @@ struct rbi_control {
     bool write_armed;
     uint32_t serial;
     uint32_t register_serial;
-    uint32_t protocol;          /* that both speak */
-    bool settling;              /* the daemon is new, and waits for others to come back to it */
-    uint64_t compared_revision; /* what we know holds all changes up to it; 0: unknown */
-    uint64_t daemon_incarnation;
+    uint32_t protocol;           /* that both speak */
+    bool settling;               /* the daemon is new, and waits for others to come back to it */
+    uint64_t compared_revision;  /* what we know holds all changes up to it; 0: unknown */
+    uint64_t daemon_incarnation; /* of the daemon that gave us our incarnation */
+    uint64_t hello_incarnation;  /* of the one that we talk to */
+    uint32_t told_state;         /* enum rbi_endpoint_state, as in REGISTER */
     uint64_t cookie;
     uint64_t retry_ns;
     uint64_t deadline_ns; /* of the phase */

@@ -36,6 +36,7 @@ static void send_register(struct ringbus *bus)
     rbi_text_set(&body.tags, bus->tags);
     rbi_text_set(&body.token, bus->token);
     control->phase = RBI_CONTROL_REGISTER;
+    control->told_state = bus->state;
     control->register_serial =
         rbi_control_send(bus, RBI_WIRE_REGISTER, &body, fds, RBI_ARRAY_SIZE(fds));
 }
@@ -69,8 +70,10 @@ on_hello_ok(struct ringbus *bus, const struct rbi_wire_hello_ok *body, struct rb
     const bool greeting = control->phase == RBI_CONTROL_HELLO; /* else a larger one takes over */
     /* First: while the daemon looks at it there is time for the mapping. */
     if (greeting) {
-        send_register(bus); /* still names the daemon that gave our incarnation */
-        control->daemon_incarnation = body->daemon_incarnation;
+        send_register(bus);
+        control->hello_incarnation = body->daemon_incarnation;
+        /* Time of its own: when this process was stopped, the first is over by now. */
+        control->deadline_ns = rbi_now_ns() + RBI_HANDSHAKE_NS;
         control->settling = control->protocol >= 2 && body->settling != 0;
         control->compared_revision = 0;
     }
@@ -125,11 +128,16 @@ static void on_registered(struct ringbus *bus,
     }
     (void)snprintf(bus->self_path, sizeof bus->self_path, "%s", body->path.bytes);
     control->cookie = body->cookie;
+    /* Not before: one that we left half-registered has not given us anything. */
+    control->daemon_incarnation = control->hello_incarnation;
     control->slot = body->slot;
     control->phase = RBI_CONTROL_ON;
     control->ever_on = true;
     control->retry_count = 0;
     publish_identity(bus);
+    if (bus->state != control->told_state) {
+        rbi_control_state(bus, bus->state); /* it changed while REGISTER was under way */
+    }
     if (back) {
         bus->daemon_back_pending = true; /* behind a loss that was not reported yet */
         if (same_life) {
