@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# check_redirect.sh OBJECT...: what was built for the simulator calls no kernel but the simulated
+# one. Everything else that it leaves undefined is named here.
+set -eu
+own='rbi_|ringbus_|sim_|ck_|XXH3_'
+libc='mem(chr|cmp|cpy|move|set)|str(chr|cmp|error_r|errordesc_np|len|ncmp|ncpy|nlen|rchr|spn|cspn|str|tok_r|toull|tol|toul)'
+other='(v?snprintf|fprintf|explicit_bzero|abort|stderr|qsort|bsearch|geteuid|getuid|sigaddset|sigemptyset)'
+private='__errno_location|__isoc99_sscanf|__sched_cpucount|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_'
+sanitizers='__(asan|ubsan|tsan|sanitizer|gcov)_.*'
+tables='program_invocation_short_name'
+undefined=$(nm -u "$@" | awk '$1 == "U" { print $2 }' | sort -u |
+    grep -Evx "($own).*|$libc|$other|$private|$sanitizers|$tables" || true)
+if [ -n "$undefined" ]; then
+    echo "calls that reach the real kernel, or are not known here: $undefined"
+    exit 1
+fi

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_TESTS_SIM_REDIRECT_H
+#define RINGBUS_TESTS_SIM_REDIRECT_H
+/*
+ * redirect.h - put in front of every source of shm/, bus/, libclient/ and daemon/ when they
+ * are built for the simulator (-include): each call of the kernel or of the C library's
+ * heap, clock and environment goes to the simulated ones of the same name. The sources
+ * themselves know nothing of it. A call that is missing here would reach the real kernel:
+ * check_redirect.sh looks for such in the objects.
+ */
+#include "tests/sim/network/calls.h"
+
+#define accept4(...)            sim_accept4(__VA_ARGS__)
+#define access(...)             sim_access(__VA_ARGS__)
+#define bind(...)               sim_bind(__VA_ARGS__)
+#define calloc(...)             sim_calloc(__VA_ARGS__)
+#define clock_gettime(...)      sim_clock_gettime(__VA_ARGS__)
+#define close(...)              sim_close(__VA_ARGS__)
+#define connect(...)            sim_connect(__VA_ARGS__)
+#define epoll_create1(...)      sim_epoll_create1(__VA_ARGS__)
+#define epoll_ctl(...)          sim_epoll_ctl(__VA_ARGS__)
+#define epoll_wait(...)         sim_epoll_wait(__VA_ARGS__)
+#define eventfd(...)            sim_eventfd(__VA_ARGS__)
+#define fallocate(...)          sim_fallocate(__VA_ARGS__)
+#define fcntl(...)              sim_fcntl(__VA_ARGS__)
+#define flock(...)              sim_flock(__VA_ARGS__)
+#define free(...)               sim_free(__VA_ARGS__)
+#define fstat(...)              sim_fstat(__VA_ARGS__)
+#define fstatfs(...)            sim_fstatfs(__VA_ARGS__)
+#define ftruncate(...)          sim_ftruncate(__VA_ARGS__)
+#define getenv(...)             sim_getenv(__VA_ARGS__)
+#define getpeername(...)        sim_getpeername(__VA_ARGS__)
+#define getpid(...)             sim_getpid(__VA_ARGS__)
+#define getrandom(...)          sim_getrandom(__VA_ARGS__)
+#define getrlimit(...)          sim_getrlimit(__VA_ARGS__)
+#define getsockname(...)        sim_getsockname(__VA_ARGS__)
+#define getsockopt(...)         sim_getsockopt(__VA_ARGS__)
+#define listen(...)             sim_listen(__VA_ARGS__)
+#define lstat(...)              sim_lstat(__VA_ARGS__)
+#define madvise(...)            sim_madvise(__VA_ARGS__)
+#define malloc(...)             sim_malloc(__VA_ARGS__)
+#define memfd_create(...)       sim_memfd_create(__VA_ARGS__)
+#define mkdir(...)              sim_mkdir(__VA_ARGS__)
+#define mmap(...)               sim_mmap(__VA_ARGS__)
+#define mremap(...)             sim_mremap(__VA_ARGS__)
+#define munmap(...)             sim_munmap(__VA_ARGS__)
+#define nanosleep(...)          sim_nanosleep(__VA_ARGS__)
+#define open(...)               sim_open(__VA_ARGS__)
+#define poll(...)               sim_poll(__VA_ARGS__)
+#define posix_memalign(...)     sim_posix_memalign(__VA_ARGS__)
+#define pread(...)              sim_pread(__VA_ARGS__)
+#define pthread_sigmask(...)    sim_pthread_sigmask(__VA_ARGS__)
+#define pwrite(...)             sim_pwrite(__VA_ARGS__)
+#define read(...)               sim_read(__VA_ARGS__)
+#define realloc(...)            sim_realloc(__VA_ARGS__)
+#define recvmsg(...)            sim_recvmsg(__VA_ARGS__)
+#define sched_getaffinity(...)  sim_sched_getaffinity(__VA_ARGS__)
+#define sched_getcpu(...)       sim_sched_getcpu(__VA_ARGS__)
+#define sched_getscheduler(...) sim_sched_getscheduler(__VA_ARGS__)
+#define sched_yield(...)        sim_sched_yield(__VA_ARGS__)
+#define send(...)               sim_send(__VA_ARGS__)
+#define sendmsg(...)            sim_sendmsg(__VA_ARGS__)
+#define setrlimit(...)          sim_setrlimit(__VA_ARGS__)
+#define setsockopt(...)         sim_setsockopt(__VA_ARGS__)
+#define shutdown(...)           sim_shutdown(__VA_ARGS__)
+#define sigaction(...)          sim_sigaction(__VA_ARGS__)
+#define signalfd(...)           sim_signalfd(__VA_ARGS__)
+#define socket(...)             sim_socket(__VA_ARGS__)
+#define socketpair(...)         sim_socketpair(__VA_ARGS__)
+#define strdup(...)             sim_strdup(__VA_ARGS__)
+#define timerfd_create(...)     sim_timerfd_create(__VA_ARGS__)
+#define timerfd_settime(...)    sim_timerfd_settime(__VA_ARGS__)
+#define umask(...)              sim_umask(__VA_ARGS__)
+#define unlink(...)             sim_unlink(__VA_ARGS__)
+#define unsetenv(...)           sim_unsetenv(__VA_ARGS__)
+#define write(...)              sim_write(__VA_ARGS__)
+
+#endif

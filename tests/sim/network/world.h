@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_TESTS_SIM_WORLD_H
+#define RINGBUS_TESTS_SIM_WORLD_H
+/*
+ * world.h - what a history consists of: a daemon and some services, each started, killed and
+ * started again under its own path; and what is known of them that ringbus does not know:
+ * who really lives, and what became of every message.
+ */
+#include "tests/sim/network/kernel.h"
+
+#include <ringbus/ringbus.h>
+
+#define SLOTS_MAX    6U
+#define LIVES_MAX    48U
+#define MESSAGES_MAX 3000U
+#define COPIES_MAX   6000U
+#define CALLS_MAX    400U
+
+/** A service: a path under which one process at a time runs. */
+struct slot {
+    char path[64];
+    struct ringbus_addr addr;
+    uint32_t targets_clusters; /* bit c: cluster c */
+    uint32_t targets_slots;    /* bit s: that instance alone */
+    enum ringbus_mode mode;
+    bool external_loop; /* waits for ringbus_fd() instead of in ringbus_wait() */
+    uint32_t lane_bytes;
+    uint32_t ping_interval_ms;
+    uint32_t ping_misses;
+    struct life *life; /* of its process; NULL: none runs */
+};
+
+/** One life of a slot: from the start of its process to its end. */
+struct life {
+    unsigned idx;
+    struct slot *slot;
+    struct sim_process *process;
+    struct ringbus *bus; /* NULL: not open yet, or closed */
+    struct ringbus_addr addr;
+    uint32_t targets_clusters; /* now */
+    uint32_t targets_slots;
+    bool ended;
+    bool killed;
+    bool leave;     /* it is to close */
+    bool leaving;   /* it has begun to */
+    bool waiting;   /* in a call that messages wake it from */
+    bool untargets; /* it has ended an interest at some time */
+    bool severed;   /* its connection to the daemon was cut at some time */
+    uint64_t ended_ns;
+    unsigned kept_count;
+    struct ringbus_kept *kept[4];
+    unsigned deferred_count;
+    struct ringbus_reply_to deferred[4];
+    uint32_t deferred_message[4];
+};
+
+enum fate { FATE_ATTEMPT, FATE_REFUSED, FATE_SENT };
+
+struct message {
+    struct life *from;
+    enum ringbus_kind kind;
+    enum fate fate;
+    uint32_t about; /* a reply: the request */
+    uint32_t size;
+    unsigned copies;
+    bool handled;  /* a request: its handler ran */
+    bool answered; /* a request: a reply or error was accepted by the replier's send */
+    bool ended;    /* a request: its callback came */
+    bool not_sent; /* a request: the callback said so */
+    bool more;     /* sent with RINGBUS_MORE: no wake-up of its own */
+};
+
+/** A message on its way to one receiver. */
+struct copy {
+    uint32_t message;
+    struct life *to;
+    uint32_t ups; /* which of the links between the two it went by */
+    bool delivered;
+    bool given_back;
+    bool maybe_seen;
+};
+
+/** What one life has seen of another. */
+struct view {
+    bool up;
+    uint32_t ups;
+    uint32_t last_message; /* delivered; 1-based */
+    bool gave_up;          /* DOWN came while the other lived */
+    bool ended_here;       /* and by an untarget() of ours: we cared no more */
+};
+
+struct world {
+    uint64_t seed;
+    unsigned slot_count;
+    unsigned cluster_count;
+    struct ringbus_addr clusters[2];
+    char cluster_paths[2][64];
+    struct slot slots[SLOTS_MAX];
+    unsigned life_count;
+    struct life lives[LIVES_MAX];
+    struct view views[LIVES_MAX][LIVES_MAX];
+    uint32_t message_count;
+    struct message messages[MESSAGES_MAX];
+    uint32_t copy_count;
+    struct copy copies[COPIES_MAX];
+    uint32_t copies_settled; /* all before it are */
+    bool quiet;              /* nobody starts anything new */
+    bool daemon_runs;
+    uint64_t daemon_downs;
+    /* Figures over all histories. */
+    struct {
+        uint64_t histories, events, lives, kills, pauses, daemon_kills, links, downs, sent, refused,
+            delivered, given_back, maybe_seen, requests, replied, unknown, not_sent, broadcasts;
+    } figures;
+    bool failed;
+    char failure[512];
+};
+
+extern struct world world;
+
+/* ---- oracle.c: the guarantees of ringbus ------------------------------------------------- */
+
+/** Notes that a guarantee was broken; the first one counts. */
+__attribute__((format(printf, 2, 3))) void
+violation(const struct life *life, const char *format, ...);
+/** The copy of a message for one receiver; made if it is not there. */
+struct copy *copy_make(uint32_t message, struct life *to);
+struct life *life_of(const struct ringbus_addr *addr);
+void oracle_delivered(struct life *to, const struct ringbus_message *message);
+void oracle_event(struct life *at, const struct ringbus_event *event);
+void oracle_result(struct life *at, uint32_t request, const struct ringbus_result *result);
+/** Nobody runs and time is about to pass: nothing may lie about. */
+void oracle_idle(void);
+/** Everything that was to settle has. @return NULL, or what is still missing */
+const char *oracle_converged(void);
+/** After convergence: each message is accounted for. */
+void oracle_account(void);
+
+/* ---- service.c, daemon.c: the programs ------------------------------------------------------ */
+
+void service_start(struct slot *slot);
+/** Logs its links. */
+void service_describe(const struct life *life);
+void daemon_start(void);
+
+/* ---- history.c ------------------------------------------------------------------------ */
+
+/** Runs one history. @return whether all guarantees held */
+bool history_run(uint64_t seed);
+
+#endif
