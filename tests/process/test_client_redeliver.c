@@ -19,7 +19,7 @@ static struct cluster cluster;
 static struct node client;
 static struct node workers[2]; /* in this process: those that live on */
 
-enum { WORD_READY, WORD_GO, WORD_HANDLED, WORD_DIE_AT };
+enum { WORD_READY, WORD_GO, WORD_HANDLED, WORD_DIE_AT, WORD_GIVEN_UP };
 
 /* ---- messages: key, number within the key, what tells them apart ---------------------------- */
 
@@ -101,10 +101,18 @@ static void handle_or_die(struct node *node, const struct ringbus_message *messa
     }
 }
 
+static void note_given_up(struct node *node, const struct ringbus_event *event)
+{
+    (void)node;
+    if (event->type == RINGBUS_EVENT_DOWN && event->reason == RINGBUS_REASON_GIVEN_UP) {
+        atomic_fetch_add(&bus_shared[WORD_GIVEN_UP], 1);
+    }
+}
+
 /* Becomes READY; reads when told to, and dies in a handler. */
 static void be_third(const struct cluster *at, void *context)
 {
-    static struct node node = {.on_message = handle_or_die};
+    static struct node node = {.on_message = handle_or_die, .on_event = note_given_up};
     const char *path = context;
     node_open(&node, at, path);
     RUN_UNTIL(node.events[RINGBUS_EVENT_READY] > 0, NODE_MS, &node);
@@ -125,6 +133,7 @@ struct setting {
     enum ringbus_on_down on_down;
     uint32_t redeliver_ms;
     uint32_t lane_bytes;
+    uint32_t ping_ms; /* with a single miss */
 };
 
 static struct ringbus_addr any;
@@ -147,7 +156,9 @@ static pid_t open_all(const struct setting *setting)
     node_open_with(&client, &options);
     const struct ringbus_target_options target = {.struct_size = sizeof target,
                                                   .on_down = setting->on_down,
-                                                  .redeliver_ms = setting->redeliver_ms};
+                                                  .redeliver_ms = setting->redeliver_ms,
+                                                  .ping_interval_ms = setting->ping_ms,
+                                                  .ping_misses = setting->ping_ms != 0 ? 1 : 0};
     assert_int_equal(ringbus_target(client.bus, WORKERS, &target, &any), 0);
     RUN_UNTIL(client.events[RINGBUS_EVENT_READY] == setting->living + 1 &&
                   atomic_load(&bus_shared[WORD_READY]) == 1,
@@ -311,6 +322,79 @@ static void test_waits_for_an_instance(void **state)
         assert_int_equal(given_back, 0);
         close_all();
     }
+}
+
+/*
+ * What had gone on to a second that ends as well, before all of the first one's had: the first
+ * messages of a key are the second's by now, the last ones still the first's.
+ */
+static void test_two_end_one_after_the_other(void **state)
+{
+    (void)state;
+    static char fourth[] = WORKERS "/4";
+    const struct setting setting = {
+        .on_down = RINGBUS_ON_DOWN_REDELIVER, .redeliver_ms = 60000, .lane_bytes = 8192};
+    const pid_t third = open_all(&setting);
+    const pid_t pid = child_start(be_third, &cluster, fourth);
+    RUN_UNTIL(client.events[RINGBUS_EVENT_READY] == 2 && atomic_load(&bus_shared[WORD_READY]) == 2,
+              NODE_MS, &client);
+    /* So many for each as leave room for some of the other's. */
+    unsigned count = 0;
+    for (uint64_t key = 0; count < 140; key = (key + 1) % KEYS, count++) {
+        assert_int_equal(send_numbered(key, sizeof(struct numbered), 0), 1);
+    }
+    child_kill(third);
+    RUN_UNTIL(client.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &client);
+    const uint64_t moved = node_stats(&client).redelivered;
+    assert_true(moved > 0);
+    assert_int_equal(send_numbered(0, sizeof(struct numbered), 0),
+                     RINGBUS_E_FULL); /* the rest waits */
+    child_kill(pid);
+    RUN_UNTIL(client.events[RINGBUS_EVENT_DOWN] == 2, NODE_MS, &client);
+    workers[0].on_message = take_numbered;
+    node_open(&workers[0], &cluster, WORKERS "/1");
+    RUN_UNTIL(all_had(), NODE_MS, &client, &workers[0]);
+    assert_memory_equal(got, sent, sizeof got);
+    assert_int_equal(given_back, 0);
+    assert_int_equal(node_stats(&client).redelivered, moved + count);
+    close_all();
+}
+
+/*
+ * One that is stopped and given up may have seen everything: only what may be handled twice goes
+ * on. When it wakes it handles what it finds, and learns from the DOWN that it was given up.
+ */
+static void test_a_stopped_one_may_have_seen_all(void **state)
+{
+    (void)state;
+    const struct setting setting = {
+        .living = 1, .on_down = RINGBUS_ON_DOWN_REDELIVER, .ping_ms = 100};
+    const pid_t pid = open_all(&setting);
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    uint64_t twice = 0;
+    uint64_t once = 0;
+    workers[0].on_message = NULL; /* each idempotent one in order, the others with gaps */
+    for (uint64_t key = 0; key < KEYS; key++) {
+        const unsigned flags = key % 2 == 0 ? RINGBUS_IDEMPOTENT : 0;
+        assert_int_equal(send_numbered(key, sizeof(struct numbered), flags), 1);
+    }
+    RUN_UNTIL(client.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &client, &workers[0]);
+    assert_int_equal(client.reason, RINGBUS_REASON_SILENT);
+    twice = node_stats(&client).redelivered;
+    once = given_back;
+    assert_true(twice > 0 && once > 0);
+    assert_int_equal(given_back_seen, once);
+    /* Nobody else had them: those of the other instance and those that went on to it. */
+    RUN_UNTIL(workers[0].messages == KEYS - once, NODE_MS, &client, &workers[0]);
+    atomic_store(&bus_shared[WORD_GO], 1);
+    assert_int_equal(kill(pid, SIGCONT), 0);
+    RUN_UNTIL(atomic_load(&bus_shared[WORD_HANDLED]) == twice + once, NODE_MS, &client,
+              &workers[0]);
+    RUN_UNTIL(atomic_load(&bus_shared[WORD_GIVEN_UP]) == 1, NODE_MS, &client, &workers[0]);
+    /* It comes back under its address, in the same life. */
+    RUN_UNTIL(client.events[RINGBUS_EVENT_READY] == 3, NODE_MS, &client, &workers[0]);
+    child_kill(pid);
+    close_all();
 }
 
 /* ---- what does not -------------------------------------------------------------------------- */
@@ -490,6 +574,8 @@ int main(void)
         cmocka_unit_test(test_unread_messages_go_to_the_others),
         cmocka_unit_test(test_later_messages_do_not_overtake),
         cmocka_unit_test(test_waits_for_an_instance),
+        cmocka_unit_test(test_two_end_one_after_the_other),
+        cmocka_unit_test(test_a_stopped_one_may_have_seen_all),
         cmocka_unit_test(test_gives_back_when_nobody_comes),
         cmocka_unit_test(test_addressed_otherwise_is_given_back),
         cmocka_unit_test(test_the_one_in_the_handler_is_given_back),
