@@ -79,6 +79,7 @@ struct rbi_config {
     struct {
         uint32_t interval_ms; /* liveness.interval, 10ms..60s */
         uint32_t misses;      /* liveness.misses, 1..100 */
+        uint32_t debug_hold;  /* liveness.debug_hold: 0 or 1 */
     } liveness;
 };
 

@@ -17,6 +17,7 @@
 _Static_assert(sizeof(enum rbi_log_level) == 4 && sizeof(enum rbi_config_loop) == 4, "enum size");
 
 static const char *const log_levels[] = {"error", "warning", "info", "debug", NULL};
+static const char *const switches[] = {"false", "true", NULL};
 static const char *const loops[] = {"auto", "uring", "epoll", NULL};
 
 /* clang-format off */
@@ -88,9 +89,13 @@ static const struct rbi_config_key keys[] = {
      "for everybody. Users that the daemon's user namespace does not know are all 65534 to it."},
 
     {"liveness.interval", DURATION, false, AT(liveness.interval_ms), 10, 60 * SECOND, "1s", NULL,
-     "PING interval of links whose requester names none itself (ping_interval_ms in ringbus.h)."},
+     "PING interval of links whose requester names none itself (ping_interval_ms in ringbus.h). A "
+     "reload changes links that are up as well."},
     {"liveness.misses", NUMBER, false, AT(liveness.misses), 1, 100, "3", NULL,
      "PINGs without an answer after which such a requester calls the link down."},
+    {"liveness.debug_hold", CHOICE, false, AT(liveness.debug_hold), 0, 1, "false", switches,
+     "For clients that start from now on and name nothing else: they may be stopped in a debugger, "
+     "and their peers wait for them without end. Their death is noticed as ever."},
 };
 /* clang-format on */
 _Static_assert(RBI_ARRAY_SIZE(keys) <= RBI_CONFIG_KEYS_MAX, "table size");

@@ -101,6 +101,9 @@ rbi_record_parse(uint32_t meta, const unsigned char *body, uint64_t size, struct
 #define RBI_READY_VERSION_MIN 1U
 #define RBI_READY_VERSION_MAX 1U
 
+/** READY and READY_ACK, features: who says it may be stopped in a debugger for any time. */
+#define RBI_FEATURE_DEBUG_HOLD UINT64_C(1)
+
 /** Why a link was refused or ended; the same values as enum ringbus_reason. */
 enum rbi_reason {
     RBI_REASON_NONE = 0,

@@ -86,7 +86,8 @@ struct rbi_text {
     F(u64, directory_bytes, 5, 1)                                                                  \
     F(u32, ping_interval_ms, 6, 0) /* for clients that name none; 0: the client's own default */   \
     F(u32, ping_misses, 7, 0)                                                                      \
-    F(u8, settling, 8, 0) /* 1: the daemon is new, SETTLED will follow when all had time */
+    F(u8, settling, 8, 0)   /* 1: the daemon is new, SETTLED will follow when all had time */      \
+    F(u8, debug_hold, 9, 0) /* 1: clients that do not say otherwise hold for a debugger */
 #define RBI_WIRE_FIELDS_error(F)                                                                   \
     F(i32, code, 1, 1) /* enum ringbus_error */                                                    \
     F(text, text, 2, 0)                                                                            \

@@ -2,6 +2,7 @@
 #include "daemon/reload.h"
 
 #include "daemon/daemon.h"
+#include "daemon/hello.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -119,8 +120,13 @@ void rbi_reload(struct rbi_daemon *daemon)
     next.daemon.socket_mode = daemon->config.daemon.socket_mode;
     next.daemon.loop = daemon->config.daemon.loop;
     next.directory = daemon->config.directory;
+    const bool liveness_changed =
+        memcmp(&next.liveness, &daemon->config.liveness, sizeof(next.liveness)) != 0;
     daemon->config = next;
     rbi_log_set_level(next.daemon.log_level);
     daemon->counters.reloads++;
     rbi_log(RBI_LOG_INFO, "reloaded", "file=%s", daemon->config_path);
+    if (liveness_changed) {
+        rbi_hello_send_all(daemon); /* it carries what clients left open */
+    }
 }

@@ -11,15 +11,23 @@
 
 struct rbi_end;
 
+/** What a target asks of its links. */
+struct rbi_target_terms {
+    struct rbi_link_terms terms;
+    bool from_handle; /* it named none: those of the handle, also when they change */
+};
+
 /** An instance of a cluster that we target. */
 struct rbi_member {
     int32_t instance;
     uint32_t incarnation;
     uint32_t state;
     uint32_t weight;
-    bool wanted;         /* our targets include it */
-    bool pinned;         /* targeted by its own path: kept while absent */
-    bool seen;           /* the daemon that we are connected to has named it */
+    bool wanted; /* our targets include it */
+    bool pinned; /* targeted by its own path: kept while absent */
+    bool seen;   /* the daemon that we are connected to has named it */
+    bool named;  /* target is its own, not the cluster's */
+    struct rbi_target_terms target;
     struct rbi_end *end; /* NULL until introduced */
     uint64_t retry_ns;   /* when to introduce again; RBI_NEVER: no need */
     uint32_t retry_count;
@@ -44,7 +52,7 @@ struct rbi_cluster {
     bool held;      /* what an instance did not consume goes to another first (redeliver.c) */
     bool redeliver; /* RINGBUS_ON_DOWN_REDELIVER */
     uint32_t redeliver_ms;
-    struct rbi_link_terms terms;
+    struct rbi_target_terms target;
     struct rbi_member *members; /* sorted by instance */
     unsigned member_count;
     unsigned member_room;

@@ -41,20 +41,6 @@ static void send_register(struct ringbus *bus)
         rbi_control_send(bus, RBI_WIRE_REGISTER, &body, fds, RBI_ARRAY_SIZE(fds));
 }
 
-/* What the application left open, the bus's configuration decides. Untrusted as any other. */
-static void take_terms(struct ringbus *bus, const struct rbi_wire_hello_ok *body)
-{
-    struct rbi_link_terms terms = bus->terms;
-    if (bus->terms_from_daemon && body->ping_interval_ms != 0 && body->ping_misses != 0) {
-        terms.ping_interval_ms = body->ping_interval_ms;
-        terms.ping_misses = body->ping_misses;
-        terms.dead_after_ms = rbi_link_dead_after_ms(terms.ping_interval_ms, terms.ping_misses);
-        if (rbi_link_terms_check(&terms) == 0) {
-            bus->terms = terms;
-        }
-    }
-}
-
 static void
 on_hello_ok(struct ringbus *bus, const struct rbi_wire_hello_ok *body, struct rbi_fdlist *fds)
 {
@@ -65,7 +51,7 @@ on_hello_ok(struct ringbus *bus, const struct rbi_wire_hello_ok *body, struct rb
         bus->error.code = RINGBUS_E_NO_FDS;
         return;
     }
-    take_terms(bus, body);
+    rbi_terms_from_daemon(bus, body);
     control->protocol = (uint32_t)rbi_min_u64(body->protocol, RBI_WIRE_PROTOCOL_MAX);
     const bool greeting = control->phase == RBI_CONTROL_HELLO; /* else a larger one takes over */
     /* First: while the daemon looks at it there is time for the mapping. */
@@ -167,10 +153,9 @@ static void refuse(struct ringbus *bus, uint64_t link_id, int code, const char *
 /* We want this peer too, or wait for it to meet us: say READY on the link that there is. */
 static void open_if_wanted(struct ringbus *bus, struct rbi_end *end)
 {
-    struct rbi_link_input input = {.type = RBI_LINK_OPEN};
-    if (!end->wanted && rbi_target_wants(bus, &end->peer, &input.terms)) {
-        end->wanted = true;
-        rbi_end_step(bus, end, &input);
+    struct rbi_link_terms terms;
+    if (!end->wanted && rbi_target_wants(bus, &end->peer, &terms)) {
+        rbi_terms_say(bus, end, &terms);
     }
 }
 

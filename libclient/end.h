@@ -75,6 +75,7 @@ struct rbi_end {
     uint64_t behind;    /* link_life of the peer's last life, read to its end first; 0: none */
     enum rbi_reason leave_reason;
     uint64_t gave_ns;       /* when it last gave back a reference, or had none; as of the tick */
+    uint64_t alive_said_ns; /* by ringbus_alive() */
     uint64_t heard_ns;      /* when records last came, not yet told to fsm; 0: none */
     uint64_t read_seen_pos; /* the peer's read position when it was last looked at for life */
     uint64_t read_seen_ns;  /* and when that was */

@@ -50,6 +50,11 @@ static bool send_control(struct ringbus *bus,
     return true;
 }
 
+static uint64_t features(const struct ringbus *bus)
+{
+    return bus->hold ? RBI_FEATURE_DEBUG_HOLD : 0;
+}
+
 static bool send_ready(struct ringbus *bus, struct rbi_end *end)
 {
     unsigned char payload[RBI_CONTROL_BODY_MAX];
@@ -59,6 +64,7 @@ static bool send_ready(struct ringbus *bus, struct rbi_end *end)
         .ping_interval_ms = end->fsm.my_terms.ping_interval_ms,
         .dead_after_ms = end->fsm.my_terms.dead_after_ms,
         .incarnation = bus->self.incarnation,
+        .features = features(bus),
         .self = bus->self,
     };
     (void)snprintf(ready.path, sizeof ready.path, "%s", bus->self_path);
@@ -69,7 +75,8 @@ static bool send_ready(struct ringbus *bus, struct rbi_end *end)
 static bool send_ack(struct ringbus *bus, struct rbi_end *end, enum rbi_reason reason)
 {
     unsigned char payload[RBI_CONTROL_BODY_MAX];
-    const struct rbi_ready_ack ack = {.version = RBI_READY_VERSION_MAX, .reason = (uint32_t)reason};
+    const struct rbi_ready_ack ack = {
+        .version = RBI_READY_VERSION_MAX, .reason = (uint32_t)reason, .features = features(bus)};
     const uint64_t size = rbi_ready_ack_encode(&ack, payload);
     return send_control(bus, end, RBI_RECORD_READY_ACK, 0, payload, size);
 }
@@ -103,6 +110,16 @@ void rbi_end_flush_pending(struct ringbus *bus, struct rbi_end *end)
         send_disconnect(bus, end, end->pending_reason)) {
         end->pending &= (uint8_t)~RBI_PENDING_DISCONNECT;
     }
+}
+
+void rbi_end_say_alive(struct ringbus *bus, struct rbi_end *end)
+{
+    if ((end->pending & RBI_PENDING_PONG) == 0) { /* else an answer waits for room */
+        end->pending |= RBI_PENDING_PONG;
+        end->pending_pong_id = 0;
+    }
+    rbi_end_flush_pending(bus, end);
+    rbi_tick_follow(bus, end);
 }
 
 /* ---- the state machine ------------------------------------------------------------------ */
@@ -287,6 +304,7 @@ static void on_ready(struct ringbus *bus, struct rbi_end *end, const struct rbi_
     }
     input.terms.ping_interval_ms = ready.ping_interval_ms;
     input.terms.ping_misses = 1;
+    input.hold = (ready.features & RBI_FEATURE_DEBUG_HOLD) != 0;
     input.terms.dead_after_ms = ready.dead_after_ms;
     if (ready.version_min > RBI_READY_VERSION_MAX || ready.version_max < RBI_READY_VERSION_MIN ||
         rbi_link_terms_check(&input.terms) != 0 || bus->closing) {
@@ -303,6 +321,7 @@ static void on_ready_ack(struct ringbus *bus, struct rbi_end *end, const struct 
         return;
     }
     const struct rbi_link_input input = {.type = RBI_LINK_READY_ACK,
+                                         .hold = (ack.features & RBI_FEATURE_DEBUG_HOLD) != 0,
                                          .reason = ack.reason == 0 ? RBI_REASON_NONE
                                                                    : RBI_REASON_REFUSED};
     if (end->phase == RBI_END_LEAVING && !end->reported_up && end->wanted && ack.reason == 0 &&

@@ -53,27 +53,6 @@ static int copy_options(struct ringbus *bus,
     return 0;
 }
 
-static int target_terms(struct ringbus *bus,
-                        const struct ringbus_target_options *options,
-                        struct rbi_link_terms *terms)
-{
-    *terms = bus->terms;
-    if (options->ping_interval_ms != 0) {
-        terms->ping_interval_ms = options->ping_interval_ms;
-    }
-    if (options->ping_misses != 0) {
-        terms->ping_misses = options->ping_misses;
-    }
-    terms->dead_after_ms = rbi_link_dead_after_ms(terms->ping_interval_ms, terms->ping_misses);
-    if (rbi_link_terms_check(terms) != 0) {
-        return rbi_fail(bus, RINGBUS_E_ARGUMENT,
-                        "ping interval %u ms with %u misses is out of range (%u to %u ms, 1 to %u)",
-                        terms->ping_interval_ms, terms->ping_misses, RBI_PING_INTERVAL_MS_MIN,
-                        RBI_PING_INTERVAL_MS_MAX, RBI_PING_MISSES_MAX);
-    }
-    return 0;
-}
-
 static struct rbi_cluster *
 add_cluster(struct ringbus *bus, uint64_t id, const char *path, unsigned length)
 {
@@ -105,7 +84,8 @@ static void want_member(struct ringbus *bus, struct rbi_member *member)
 static int target_instance(struct ringbus *bus,
                            struct rbi_cluster *cluster,
                            int32_t instance,
-                           const char *path)
+                           const char *path,
+                           const struct rbi_target_terms *target)
 {
     struct rbi_member *member = rbi_member_find(cluster, instance);
     if (member == NULL) {
@@ -117,6 +97,8 @@ static int target_instance(struct ringbus *bus,
     }
     member->pinned = true;
     member->wanted = true;
+    member->named = true;
+    member->target = *target;
     if (member->incarnation != 0) {
         want_member(bus, member);
     }
@@ -139,10 +121,10 @@ static int do_target(struct ringbus *bus,
     struct ringbus_target_options options;
     struct rbi_path_info info = {0};
     struct rbi_pidf pidf;
-    struct rbi_link_terms terms;
+    struct rbi_target_terms target;
     int r = check_path(bus, path, RBI_PATH_CLUSTER_ELEMENTS, RBI_PATH_INSTANCE_ELEMENTS, &info);
     r = r != 0 ? r : copy_options(bus, given, &options);
-    r = r != 0 ? r : target_terms(bus, &options, &terms);
+    r = r != 0 ? r : rbi_terms_target(bus, &options, &target);
     if (r != 0) {
         return r;
     }
@@ -156,16 +138,17 @@ static int do_target(struct ringbus *bus,
             return rbi_fail_errno(bus, -ENOMEM, "target");
         }
     }
-    cluster->terms = terms;
     cluster->redeliver = options.on_down == RINGBUS_ON_DOWN_REDELIVER;
     cluster->redeliver_ms = options.redeliver_ms != 0 ? options.redeliver_ms : REDELIVER_DEFAULT_MS;
     if (pidf.instance == 0) {
         cluster->all = true;
+        cluster->target = target;
         for (unsigned m = 0; m < cluster->member_count; m++) {
+            cluster->members[m].named = false;
             want_member(bus, &cluster->members[m]);
         }
     } else {
-        r = target_instance(bus, cluster, pidf.instance, path);
+        r = target_instance(bus, cluster, pidf.instance, path, &target);
     }
     if (r == 0) {
         send_target(bus, path);

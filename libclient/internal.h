@@ -181,6 +181,9 @@ struct ringbus {
     uint32_t weight;
     struct rbi_link_terms terms;
     bool terms_from_daemon; /* the application named neither interval nor misses */
+    bool hold;              /* we may be stopped in a debugger: peers are told */
+    bool hold_from_daemon;  /* neither option nor environment says so */
+    uint64_t alive_due_ns;  /* when ringbus_alive() is to look at the links again */
     uint64_t random;
     unsigned introducing;  /* INTRODUCE sent, not answered yet */
     uint64_t link_lives;   /* ends made so far */
@@ -428,6 +431,8 @@ void rbi_end_step(struct ringbus *bus, struct rbi_end *end, const struct rbi_lin
 void rbi_end_control_record(struct ringbus *bus,
                             struct rbi_end *end,
                             const struct rbi_record *record);
+/** An unasked PONG: we work, though we do not poll. */
+void rbi_end_say_alive(struct ringbus *bus, struct rbi_end *end);
 /** Sends control records that found no room before. */
 void rbi_end_flush_pending(struct ringbus *bus, struct rbi_end *end);
 /** The peer is dead or gone: read its lane to the end, then close. Callable from anywhere. */
@@ -469,6 +474,22 @@ void rbi_redeliver_step(struct ringbus *bus);
 uint64_t rbi_redeliver_tick(struct ringbus *bus);
 /** Nothing of this end waits any more: the cluster is free. */
 void rbi_redeliver_end(struct ringbus *bus, struct rbi_end *end);
+
+/* ---- terms.c: by what links are judged ---------------------------------------------------- */
+
+/** Takes the options of a handle. 0; RINGBUS_E_ARGUMENT (noted) */
+int rbi_terms_open(struct ringbus *bus, const struct ringbus_options *options);
+/** Takes the options of a target. 0; RINGBUS_E_ARGUMENT (noted) */
+int rbi_terms_target(struct ringbus *bus,
+                     const struct ringbus_target_options *options,
+                     struct rbi_target_terms *out);
+/** What the daemon says for all that the application left open, now or after a reload. */
+void rbi_terms_from_daemon(struct ringbus *bus, const struct rbi_wire_hello_ok *body);
+/** Those of a member: its own, or its cluster's. */
+const struct rbi_link_terms *rbi_terms_of(const struct rbi_cluster *cluster,
+                                          const struct rbi_member *member);
+/** Opens our use of a link with these terms; a use that has them already stays as it is. */
+void rbi_terms_say(struct ringbus *bus, struct rbi_end *end, const struct rbi_link_terms *terms);
 
 /* ---- cluster.c, target.c ---------------------------------------------------------------- */
 

@@ -18,8 +18,6 @@
 #define CONNECT_DEFAULT_MS 5000U
 #define WEIGHT_DEFAULT     100U
 #define WEIGHT_MAX         1000U
-#define PING_DEFAULT_MS    1000U
-#define MISSES_DEFAULT     3U
 
 /* ---- options -------------------------------------------------------------------------------- */
 
@@ -86,19 +84,8 @@ plan_pool(struct ringbus *bus, const struct ringbus_options *options, struct rbi
     return 0;
 }
 
-static int check_terms(struct ringbus *bus, const struct ringbus_options *options)
+static int check_rest(struct ringbus *bus, const struct ringbus_options *options)
 {
-    bus->terms_from_daemon = options->ping_interval_ms == 0 && options->ping_misses == 0;
-    bus->terms.ping_interval_ms = or_default(options->ping_interval_ms, PING_DEFAULT_MS);
-    bus->terms.ping_misses = or_default(options->ping_misses, MISSES_DEFAULT);
-    bus->terms.dead_after_ms =
-        rbi_link_dead_after_ms(bus->terms.ping_interval_ms, bus->terms.ping_misses);
-    if (rbi_link_terms_check(&bus->terms) != 0) {
-        return rbi_fail(bus, RINGBUS_E_ARGUMENT,
-                        "ping_interval_ms %u and ping_misses %u, expected %u to %u and 1 to %u",
-                        bus->terms.ping_interval_ms, bus->terms.ping_misses,
-                        RBI_PING_INTERVAL_MS_MIN, RBI_PING_INTERVAL_MS_MAX, RBI_PING_MISSES_MAX);
-    }
     bus->weight =
         options->weight == RINGBUS_WEIGHT_NONE ? 0 : or_default(options->weight, WEIGHT_DEFAULT);
     bus->spin_us = or_default(options->spin_us, SPIN_DEFAULT_US);
@@ -285,7 +272,8 @@ prepare(struct ringbus *bus, const struct ringbus_options *options, struct rbi_p
 {
     int r = check_lane(bus, options);
     r = r != 0 ? r : plan_pool(bus, options, plan);
-    r = r != 0 ? r : check_terms(bus, options);
+    r = r != 0 ? r : rbi_terms_open(bus, options);
+    r = r != 0 ? r : check_rest(bus, options);
     r = r != 0 ? r : copy_labels(bus, options);
     r = r != 0 ? r : set_path(bus, options->path);
     r = r != 0 ? r : set_socket(bus, options->socket);

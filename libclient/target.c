@@ -30,13 +30,13 @@ void rbi_member_back_off(struct ringbus *bus, struct rbi_member *member)
     rbi_target_at_most(bus, member->retry_ns);
 }
 
-static void
-open_existing(struct ringbus *bus, const struct rbi_cluster *cluster, struct rbi_end *end)
+static void open_existing(struct ringbus *bus,
+                          const struct rbi_cluster *cluster,
+                          const struct rbi_member *member,
+                          struct rbi_end *end)
 {
-    if (!end->wanted && end->phase == RBI_END_LINKED && !end->loop) {
-        const struct rbi_link_input input = {.type = RBI_LINK_OPEN, .terms = cluster->terms};
-        end->wanted = true;
-        rbi_end_step(bus, end, &input);
+    if (end->phase == RBI_END_LINKED && !end->loop) {
+        rbi_terms_say(bus, end, rbi_terms_of(cluster, member)); /* the same again is not said */
     }
 }
 
@@ -98,7 +98,7 @@ advance_member(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_memb
     if (end != NULL) {
         if (end->phase == RBI_END_LINKED) {
             member->end = end;
-            open_existing(bus, cluster, end);
+            open_existing(bus, cluster, member, end);
             rbi_cluster_end_changed(bus, end);
         } else if (end->phase != RBI_END_INTRODUCING) {
             rbi_member_back_off(bus, member); /* the old life is still being read to its end */
@@ -175,7 +175,7 @@ bool rbi_target_wants(struct ringbus *bus,
     if (member == NULL || !member->wanted) {
         return false;
     }
-    *terms = cluster->terms;
+    *terms = *rbi_terms_of(cluster, member);
     return true;
 }
 

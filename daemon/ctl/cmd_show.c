@@ -61,6 +61,7 @@ static void page_json(struct rbi_ctl_json *json, const struct rbi_ctl_page *page
     }
     rbi_ctl_json_bool(json, "asleep", page->asleep);
     rbi_ctl_json_bool(json, "busy_poll", page->busy_poll);
+    rbi_ctl_json_bool(json, "debug_hold", page->debug_hold);
     rbi_ctl_json_u64(json, "load_depth", page->load_depth);
     rbi_ctl_json_u64(json, "load_ewma_ns", page->load_ewma_ns);
     if (poll_age(page, &age_ms)) {
@@ -113,6 +114,9 @@ static void page_text(const struct rbi_ctl_page *page)
            page->load_depth, page->load_ewma_ns);
     if (poll_age(page, &age_ms)) {
         printf(", last poll %" PRIu64 " ms ago", age_ms);
+    }
+    if (page->debug_hold) {
+        printf(", holds for a debugger");
     }
     putchar('\n');
     for (unsigned i = 0; i < RBI_COUNTER_COUNT; i++) {

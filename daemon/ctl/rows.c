@@ -37,6 +37,7 @@ static void page_read(struct rbi_ctl_page *out, int fd)
         out->known = true;
         out->asleep = (rbi_load_rlx(&page->sleep_epoch) & 1) != 0;
         out->busy_poll = (page->flags & RBI_PAGE_BUSY_POLL) != 0;
+        out->debug_hold = (page->flags & RBI_PAGE_DEBUG_HOLD) != 0;
         out->load_depth = rbi_load_rlx(&page->load_depth);
         out->load_ewma_ns = rbi_load_rlx(&page->load_ewma_ns);
         out->poll_tick_ms = rbi_load_rlx(&page->poll_tick_ms);

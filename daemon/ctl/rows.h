@@ -12,6 +12,7 @@ struct rbi_ctl_page {
     bool known;
     bool asleep;
     bool busy_poll;
+    bool debug_hold;
     uint64_t load_depth;
     uint64_t load_ewma_ns;
     uint64_t poll_tick_ms;

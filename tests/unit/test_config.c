@@ -71,6 +71,7 @@ static void test_defaults_are_the_documented_ones(void **state)
     assert_int_equal(d.quota.connects_per_s, 50);
     assert_int_equal(d.liveness.interval_ms, 1000);
     assert_int_equal(d.liveness.misses, 3);
+    assert_int_equal(d.liveness.debug_hold, 0);
 }
 
 static void test_parse_every_key(void **state)
@@ -101,7 +102,8 @@ static void test_parse_every_key(void **state)
                     "  user_control: 10\n"
                     "liveness:\n"
                     "  interval: 10ms\n"
-                    "  misses: 100\n");
+                    "  misses: 100\n"
+                    "  debug_hold: true\n");
     assert_string_equal(config.daemon.socket, "/tmp/x.sock");
     assert_int_equal(config.daemon.socket_mode, 0600);
     assert_int_equal(config.daemon.log_level, RBI_LOG_DEBUG);
@@ -124,6 +126,7 @@ static void test_parse_every_key(void **state)
     assert_int_equal(config.quota.user_control_per_s, 10);
     assert_int_equal(config.liveness.interval_ms, 10);
     assert_int_equal(config.liveness.misses, 100);
+    assert_int_equal(config.liveness.debug_hold, 1);
 }
 
 static void test_parse_keeps_defaults_of_what_is_not_given(void **state)

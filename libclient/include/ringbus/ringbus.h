@@ -162,8 +162,8 @@ RINGBUS_API uint64_t ringbus_key(const void *data, size_t size);
 /* ---- messages and events --------------------------------------------------------------- */
 
 /** Flags of send, claim and request. */
-#define RINGBUS_KEY        0x1U /**< the key argument counts (0 is a key like any other) */
-#define RINGBUS_MORE       0x2U /**< more follows at once: the wake-up waits for the last one */
+#define RINGBUS_KEY  0x1U /**< the key argument counts (0 is a key like any other) */
+#define RINGBUS_MORE 0x2U /**< more follows at once: the wake-up waits for the last one */
 #define RINGBUS_IDEMPOTENT                                                                         \
     0x4U /**< may be handled twice: on_down sends it on even when its receiver may have seen it */
 
@@ -227,8 +227,8 @@ enum ringbus_reason {
 };
 
 enum ringbus_event_type {
-    RINGBUS_EVENT_READY = 1,        /**< a link is usable; addr and path say to whom */
-    RINGBUS_EVENT_DOWN = 2,         /**< a link ended; reason says why */
+    RINGBUS_EVENT_READY = 1, /**< a link is usable; addr and path say to whom */
+    RINGBUS_EVENT_DOWN = 2,  /**< a link ended; reason says why */
     /**
      * A message that addr, which has ended, did not consume. Each comes once, in the order sent.
      * message is the sender's own (from is this endpoint), with its key and kind, and can be kept.
@@ -354,6 +354,15 @@ struct ringbus_options {
     /** NULL: events are not reported. */
     ringbus_event_fn on_event;
     void *user; /**< passed to both */
+    /**
+     * Debug hold: this process may be stopped in a debugger for any time. Its peers are told,
+     * get RINGBUS_EVENT_SUSPECT with `paused`, and wait instead of giving it up for silence;
+     * what they send waits in its lanes until those are full. Its death ends its links as ever.
+     * 1: on; -1: off; 0: $RINGBUS_DEBUG_HOLD (0 or 1), then liveness.debug_hold of the daemon
+     * (off). Fixed for the life of the handle. Not for production: a process that hangs is held
+     * as well.
+     */
+    int debug_hold;
 };
 #define RINGBUS_WEIGHT_NONE UINT32_MAX
 #ifdef __cplusplus
@@ -437,6 +446,20 @@ RINGBUS_API int ringbus_poll(struct ringbus *bus, int max);
  */
 RINGBUS_API int ringbus_wait(struct ringbus *bus, int timeout_ms);
 
+/**
+ * "I am working": for handlers that take longer than peers wait for a sign of life.
+ *
+ * PINGs are answered by ringbus_poll(), and by nothing else: a process that lives but does not
+ * poll is called down by its peers after their bound (RINGBUS_REASON_SILENT, with silent_ms),
+ * as one that hangs. A handler that works for long calls this now and then, at least twice in
+ * each ping interval of its peers. Nothing is dispatched. Allowed inside callbacks and out.
+ *
+ * Cost: a look at the clock, no system call; twice in an interval one record for each link, and
+ * one system call for each peer that sleeps.
+ * @retval 0; RINGBUS_E_ARGUMENT; RINGBUS_E_WRONG_PROCESS; RINGBUS_E_WRONG_THREAD
+ */
+RINGBUS_API int ringbus_alive(struct ringbus *bus);
+
 /** Ends a ringbus_wait(), now or the next one. Any thread; async-signal-safe; one system call. */
 RINGBUS_API int ringbus_wake(struct ringbus *bus);
 
@@ -471,8 +494,8 @@ enum ringbus_on_down {
 /** Options of ringbus_target(). Zero fields mean defaults. */
 struct ringbus_target_options {
     size_t struct_size;
-    uint32_t ping_interval_ms; /**< default: the handle's */
-    uint32_t ping_misses;      /**< default: the handle's */
+    uint32_t ping_interval_ms;    /**< 10 to 60000, default: the handle's */
+    uint32_t ping_misses;         /**< default: the handle's */
     enum ringbus_on_down on_down; /**< default: RINGBUS_ON_DOWN_REPORT */
     uint32_t redeliver_ms;        /**< how long it waits, 1 to 60000, default 1000 */
 };
@@ -483,9 +506,12 @@ struct ringbus_target_options {
  * Returns at once; RINGBUS_EVENT_READY comes for each link. A cluster without instances,
  * or not known yet, is waited for.
  *
+ * Targeting again with other options changes the links that are up. What is asked for an
+ * instance counts for that one, until its cluster is targeted again.
+ *
  * @param path  6 elements: every instance; 7: that one only
  * @param out   the cluster (RINGBUS_ANY) or the instance; may be NULL
- * @retval 0; RINGBUS_E_PATH; RINGBUS_E_NO_MEMORY
+ * @retval 0; RINGBUS_E_PATH; RINGBUS_E_NO_MEMORY; RINGBUS_E_ARGUMENT an option out of its range
  */
 RINGBUS_API int ringbus_target(struct ringbus *bus,
                                const char *path,
