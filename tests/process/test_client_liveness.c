@@ -138,7 +138,7 @@ static unsigned log_lines(void)
     return cluster_log_count(&cluster, "\n");
 }
 
-/* ---- stopped ------------------------------------------------------------------------------- */
+/* ---- stopped ---- */
 
 /*
  * Scenario 39. The unit test has the bound to the millisecond, for a clock of its own; here the
@@ -219,7 +219,7 @@ static void test_stopped_judge_gives_nobody_up(void **state)
     child_kill(pid);
 }
 
-/* ---- debugger ------------------------------------------------------------------------------- */
+/* ---- debugger ---- */
 
 /* Scenario 41. @p hold of the child's options */
 static void stop_held(int hold)
@@ -270,7 +270,7 @@ static void test_debug_hold(void **state)
     stop_held(1);
 }
 
-/* ---- busy ----------------------------------------------------------------------------------- */
+/* ---- busy ---- */
 
 /* Works on one message for several times the bound (10 in full), and says so or not. */
 static void work(struct node *self, const struct ringbus_message *message)
@@ -348,7 +348,7 @@ static void test_alive_is_cheap(void **state)
     child_kill(pid);
 }
 
-/* ---- crash ---------------------------------------------------------------------------------- */
+/* ---- crash ---- */
 
 #define CLIENTS 10U
 
@@ -427,7 +427,7 @@ static void test_crash_is_told_at_once(void **state)
     assert_int_equal(cluster_start(&cluster), 0);
 }
 
-/* ---- a full lane ------------------------------------------------------------------------------ */
+/* ---- a full lane ---- */
 
 static unsigned fill(const struct ringbus_addr *to)
 {

@@ -98,7 +98,7 @@ static void run_for(unsigned ms)
     RUN_UNTIL(test_now_ms() >= until_ms, NODE_MS, &node);
 }
 
-/* ---- ranges --------------------------------------------------------------------------------- */
+/* ---- ranges ---- */
 
 /* Scenario 44: 0 means the default, everything else is in the range or refused with it. */
 static void test_extreme_settings_are_refused(void **state)
@@ -208,7 +208,7 @@ static void test_smallest_settings_cost_little(void **state)
     child_kill(pid);
 }
 
-/* ---- each target by its own ------------------------------------------------------------------- */
+/* ---- each target by its own ---- */
 
 static void test_targets_are_judged_by_their_own_terms(void **state)
 {
@@ -343,7 +343,7 @@ static void test_reload_changes_links_that_name_nothing(void **state)
     child_kill(pids[1]);
 }
 
-/* ---- debug hold -------------------------------------------------------------------------------- */
+/* ---- debug hold ---- */
 
 /* Environment and configuration, each where what stands before it says nothing. Scenario 41. */
 static void test_debug_hold_defaults(void **state)
@@ -391,7 +391,7 @@ static void test_debug_hold_defaults(void **state)
     assert_int_equal(unsetenv("RINGBUS_DEBUG_HOLD"), 0);
 }
 
-/* ---- in turn ------------------------------------------------------------------------------------ */
+/* ---- in turn ---- */
 
 /* A suspect instance has no turn while others are well; a key stays with its instance. */
 static void test_suspect_instance_has_no_turn(void **state)
