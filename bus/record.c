@@ -12,7 +12,7 @@
 /** Kinds whose extension this version can read; of others only tag and payload are known. */
 static bool known_kind(unsigned kind)
 {
-    return kind >= RBI_RECORD_READY && kind <= RBI_RECORD_CREDIT;
+    return kind >= RBI_RECORD_READY && kind <= RBI_RECORD_DRAIN;
 }
 
 /** Kinds whose tag is a correlation, so that a key needs a word of its own. */
@@ -105,10 +105,12 @@ int rbi_record_parse(uint32_t meta,
  *              incarnation u32 | 40 path length u16, zero u16 | 44 path, 256 bytes
  *   READY_ACK  0 version u16 | 2 zero u16 | 4 reason u32 | 8 features u64
  *   DISCONNECT 0 reason u32 | 4 draining u32
+ *   DRAIN      0 word u32 | 4 zero u32
  */
 #define READY_BYTES      300U
 #define READY_ACK_BYTES  16U
 #define DISCONNECT_BYTES 8U
+#define DRAIN_BYTES      8U
 _Static_assert(READY_BYTES <= RBI_CONTROL_BODY_MAX - RBI_RECORD_TAG, "room for READY");
 
 /**
@@ -253,5 +255,30 @@ int rbi_disconnect_decode(const unsigned char *body, uint64_t size, struct rbi_d
         return -EPROTO;
     }
     *out = bye;
+    return 0;
+}
+
+uint64_t rbi_drain_encode(const struct rbi_drain_body *drain, unsigned char *body)
+{
+    struct rbi_writer writer;
+    rbi_writer_init(&writer, body, DRAIN_BYTES);
+    rbi_writer_u32(&writer, drain->word);
+    rbi_writer_u32(&writer, 0);
+    return writer.used;
+}
+
+int rbi_drain_decode(const unsigned char *body, uint64_t size, struct rbi_drain_body *out)
+{
+    unsigned char copy[DRAIN_BYTES];
+    struct rbi_reader reader;
+    struct rbi_drain_body drain = {.word = 0};
+    if (copy_body(body, size, copy, sizeof copy) != 0) {
+        return -EPROTO;
+    }
+    rbi_reader_init(&reader, copy, sizeof copy);
+    if (rbi_reader_u32(&reader, &drain.word) != 0) {
+        return -EPROTO;
+    }
+    *out = drain;
     return 0;
 }

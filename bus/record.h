@@ -39,6 +39,7 @@ enum rbi_record_kind {
     RBI_RECORD_ROUTED = 9,  /* envelope between brokers */
     RBI_RECORD_ERROR = 10,  /* answer to a REQ: the handler or the receiver refused */
     RBI_RECORD_CREDIT = 11, /* bridge only */
+    RBI_RECORD_DRAIN = 12,  /* leaving in order: begun, acknowledged, taken back */
 };
 
 #define RBI_RECORD_KEY        0x01U /* the message has a key */
@@ -103,6 +104,8 @@ rbi_record_parse(uint32_t meta, const unsigned char *body, uint64_t size, struct
 
 /** READY and READY_ACK, features: who says it may be stopped in a debugger for any time. */
 #define RBI_FEATURE_DEBUG_HOLD UINT64_C(1)
+/** And: who says it answers DRAIN. */
+#define RBI_FEATURE_DRAIN UINT64_C(2)
 
 /** Why a link was refused or ended; the same values as enum ringbus_reason. */
 enum rbi_reason {
@@ -145,6 +148,18 @@ struct rbi_disconnect {
     uint32_t draining; /* 1: what was sent before will still be read */
 };
 
+/**
+ * DRAIN. An instance that leaves says BEGIN; whoever reads it dispatches nothing to it any more
+ * and answers ACK, behind all that it has dispatched: the lane is in order, so that an ACK
+ * that was read has nothing of the kind behind it. The tag is the number of the drain: the ACK
+ * of one that was taken back does not stand for the next.
+ */
+enum rbi_drain_word { RBI_DRAIN_BEGIN = 1, RBI_DRAIN_ACK = 2, RBI_DRAIN_END = 3 };
+struct rbi_drain_body {
+    uint32_t word; /* enum rbi_drain_word; others are ignored */
+    uint32_t reserved;
+};
+
 /* Each encoder fills the body behind the tag and returns its size; @p body has
  * RBI_CONTROL_BODY_MAX bytes. Fields are appended in later versions, never moved:
  * a decoder takes what it knows and fills the rest with zero. */
@@ -158,5 +173,8 @@ rbi_ready_ack_decode(const unsigned char *body, uint64_t size, struct rbi_ready_
 uint64_t rbi_disconnect_encode(const struct rbi_disconnect *bye, unsigned char *body);
 RBI_MUST_CHECK int
 rbi_disconnect_decode(const unsigned char *body, uint64_t size, struct rbi_disconnect *out);
+uint64_t rbi_drain_encode(const struct rbi_drain_body *drain, unsigned char *body);
+RBI_MUST_CHECK int
+rbi_drain_decode(const unsigned char *body, uint64_t size, struct rbi_drain_body *out);
 
 #endif

@@ -55,7 +55,11 @@
     X(QUERY_END, query_end, 24, 0)       /* daemon: no more rows */                                \
     X(STOPPING, stopping, 25, 0)         /* daemon: it stops in order; links go on */              \
     X(RELINK, relink, 26, 0)   /* client: a link that an earlier daemon made; answered by OK */    \
-    X(SETTLED, settled, 27, 0) /* daemon: who has not come back to it by now is gone */
+    X(SETTLED, settled, 27, 0) /* daemon: who has not come back to it by now is gone */            \
+    X(DRAIN, drain, 32, 0)     /* tool: an instance is to drain, or not any more */                \
+    X(DRAIN_ORDER, drain_order, 33, 0)   /* daemon to that instance */                             \
+    X(DRAIN_REPORT, drain_report, 34, 0) /* that instance: how far it is; unanswered */            \
+    X(DRAIN_STATE, drain_state, 35, 0)   /* daemon, answers DRAIN: as far as it has been told */
 
 enum rbi_wire_type {
 #define RBI_WIRE_TYPE_ENUM(NAME, name, value, fds) RBI_WIRE_##NAME = (value),
@@ -182,7 +186,21 @@ struct rbi_text {
     F(u64, side_bytes, 6, 1) /* both sides together */
 #define RBI_WIRE_FIELDS_row_status(F) F(text, name, 1, 1) F(u64, value, 2, 0) F(text, text, 3, 0)
 #define RBI_WIRE_FIELDS_query_end(F)  F(u32, rows, 1, 1)
-#define RBI_WIRE_FIELDS_stopping(F)   F(text, text, 1, 0)
+#define RBI_WIRE_FIELDS_drain(F)                                                                   \
+    F(text, path, 1, 1) /* of the instance */                                                      \
+    F(u32, what, 2, 1)  /* enum rbi_drain_what */                                                  \
+    F(u32, incarnation, 3, 0)
+#define RBI_WIRE_FIELDS_drain_order(F) F(u32, what, 1, 1) /* RBI_DRAIN_START or RBI_DRAIN_STOP */
+#define RBI_WIRE_FIELDS_drain_report(F)                                                            \
+    F(u32, step, 1, 1) /* enum rbi_drain_step */                                                   \
+    F(u32, left, 2, 0) /* links, or requests, that keep it at this step */
+#define RBI_WIRE_FIELDS_drain_state(F)                                                             \
+    F(u32, incarnation, 1, 1)                                                                      \
+    F(u32, state, 2, 1)   /* in the directory */                                                   \
+    F(u8, reported, 3, 0) /* 0: the instance has not said anything about it yet */                 \
+    F(u32, step, 4, 0)                                                                             \
+    F(u32, left, 5, 0)
+#define RBI_WIRE_FIELDS_stopping(F) F(text, text, 1, 0)
 #define RBI_WIRE_FIELDS_relink(F)                                                                  \
     F(u64, link_id, 1, 1) /* as the earlier daemon gave it */                                      \
     F(u64, cluster, 2, 1) /* the other end */                                                      \
@@ -193,6 +211,16 @@ struct rbi_text {
 #define RBI_WIRE_FIELDS_settled(F) F(u64, revision, 1, 1)
 
 enum rbi_change { RBI_CHANGE_ADDED = 1, RBI_CHANGE_UPDATED = 2, RBI_CHANGE_REMOVED = 3 };
+enum rbi_drain_what { RBI_DRAIN_START = 1, RBI_DRAIN_STOP = 2, RBI_DRAIN_LOOK = 3 };
+/** What an instance that drains waits for, in this order. */
+enum rbi_drain_step {
+    RBI_DRAIN_NONE = 0,    /* it does not drain */
+    RBI_DRAIN_SENDERS = 1, /* senders that have not acknowledged */
+    RBI_DRAIN_UNREAD = 2,  /* links whose lane it has not read to its end */
+    RBI_DRAIN_CALLS = 3,   /* requests of its own that are not answered */
+    RBI_DRAIN_UNTAKEN = 4, /* links whose peer has not read what it was sent */
+    RBI_DRAIN_DONE = 5,
+};
 enum rbi_query { RBI_QUERY_STATUS = 1, RBI_QUERY_ENDPOINTS = 2, RBI_QUERY_LINKS = 3 };
 
 typedef uint8_t rbi_wire_u8;

@@ -28,6 +28,12 @@ struct rbi_endpoint *rbi_endpoint_new(struct rbi_daemon *daemon, struct rbi_peer
     return endpoint;
 }
 
+uint32_t rbi_endpoint_seen_state(const struct rbi_endpoint *endpoint, uint32_t own_state)
+{
+    const bool takes_work = own_state == RBI_ENDPOINT_READY || own_state == RBI_ENDPOINT_BUSY;
+    return endpoint->drain.ordered && takes_work ? RBI_ENDPOINT_DRAINING : own_state;
+}
+
 struct rbi_endpoint *rbi_endpoint_free(struct rbi_endpoint *endpoint)
 {
     if (!endpoint) {

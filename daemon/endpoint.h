@@ -18,6 +18,14 @@ struct rbi_peer;
 
 #define RBI_WEIGHT_MAX 1000U
 
+/** Draining on an operator's order. */
+struct rbi_endpoint_drain {
+    bool ordered;  /* whatever it says of itself, others see DRAINING */
+    bool reported; /* it has answered the order */
+    uint32_t step; /* enum rbi_drain_step, as it reported */
+    uint32_t left;
+};
+
 struct rbi_endpoint {
     struct rbi_daemon *daemon;
     struct rbi_peer *peer;
@@ -29,7 +37,9 @@ struct rbi_endpoint {
     uint32_t incarnation;
     struct rbi_text path;
     uint32_t name_offset; /* of the 7th element in path */
-    uint32_t state;       /* enum rbi_endpoint_state */
+    uint32_t state;       /* enum rbi_endpoint_state; as others see it */
+    uint32_t own_state;   /* as it says itself */
+    struct rbi_endpoint_drain drain;
     uint32_t weight;
     bool visible; /* in the directory */
     uint32_t slot;
@@ -54,6 +64,8 @@ struct rbi_endpoint {
 
 /** Empty endpoint, in nothing. NULL without memory. */
 struct rbi_endpoint *rbi_endpoint_new(struct rbi_daemon *daemon, struct rbi_peer *peer);
+/** What others are to see of an endpoint that says @p own_state of itself. */
+uint32_t rbi_endpoint_seen_state(const struct rbi_endpoint *endpoint, uint32_t own_state);
 /** Ends it: directory first, then its links, then everything that it held. Accepts NULL. */
 struct rbi_endpoint *rbi_endpoint_free(struct rbi_endpoint *endpoint);
 

@@ -163,7 +163,7 @@ static bool registration_adopt(const struct rbi_request *request, struct rbi_end
 static void registration_describe(const struct rbi_request *request, struct rbi_endpoint *endpoint)
 {
     const struct rbi_wire_registration *body = &request->body->registration;
-    endpoint->state = body->state;
+    endpoint->state = endpoint->own_state = body->state;
     endpoint->weight = body->weight;
     memcpy(endpoint->set, body->set.bytes, body->set.length);
     memcpy(endpoint->idc, body->idc.bytes, body->idc.length);

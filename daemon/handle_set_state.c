@@ -18,7 +18,7 @@ static bool set_state_check(const struct rbi_request *request)
     const bool known = body->state == RBI_ENDPOINT_STARTING || body->state == RBI_ENDPOINT_CLOSED ||
                        rbi_registry_state_visible(body->state);
     const bool back_to_start =
-        body->state == RBI_ENDPOINT_STARTING && endpoint->state != RBI_ENDPOINT_STARTING;
+        body->state == RBI_ENDPOINT_STARTING && endpoint->own_state != RBI_ENDPOINT_STARTING;
     if (!known || back_to_start ||
         (endpoint->state == RBI_ENDPOINT_CLOSED && body->state != RBI_ENDPOINT_CLOSED)) {
         rbi_request_refuse(request, RBI_CODE_ARGUMENT,
@@ -36,10 +36,13 @@ void rbi_handle_set_state(const struct rbi_request *request)
     if (!set_state_check(request)) {
         return;
     }
+    const uint32_t seen = rbi_endpoint_seen_state(endpoint, body->state);
     const bool changed =
-        endpoint->state != body->state || (body->weight_set && endpoint->weight != body->weight);
+        endpoint->state != seen || (body->weight_set && endpoint->weight != body->weight);
     const uint32_t old_state = endpoint->state;
-    endpoint->state = body->state;
+    const uint32_t old_own_state = endpoint->own_state;
+    endpoint->state = seen;
+    endpoint->own_state = body->state;
     if (body->weight_set) {
         endpoint->weight = body->weight;
     }
@@ -49,6 +52,7 @@ void rbi_handle_set_state(const struct rbi_request *request)
         const int result = rbi_registry_show(request->daemon, endpoint);
         if (result < 0) {
             endpoint->state = old_state;
+            endpoint->own_state = old_own_state;
             rbi_request_refuse_errno(request, "directory", result);
             return;
         }

@@ -34,6 +34,8 @@ static const struct request_entry {
     {RBI_WIRE_WATCH, STAGE_GREETED, rbi_handle_watch},
     {RBI_WIRE_UNWATCH, STAGE_GREETED, rbi_handle_unwatch},
     {RBI_WIRE_QUERY, STAGE_GREETED, rbi_handle_query},
+    {RBI_WIRE_DRAIN, STAGE_GREETED, rbi_handle_drain},
+    {RBI_WIRE_DRAIN_REPORT, STAGE_REGISTERED, rbi_handle_drain_report},
 };
 
 /* ---- answers --------------------------------------------------------------------------- */

@@ -56,5 +56,7 @@ void rbi_handle_relink(const struct rbi_request *request);
 void rbi_handle_watch(const struct rbi_request *request);
 void rbi_handle_unwatch(const struct rbi_request *request);
 void rbi_handle_query(const struct rbi_request *request);
+void rbi_handle_drain(const struct rbi_request *request);
+void rbi_handle_drain_report(const struct rbi_request *request);
 
 #endif

@@ -41,33 +41,23 @@ void rbi_handle_free(struct ringbus *bus)
     free(bus);
 }
 
-static bool all_consumed(const struct ringbus *bus)
-{
-    for (unsigned i = 0; i < bus->end_count; i++) {
-        const struct rbi_end *end = bus->ends[i];
-        if (end->phase == RBI_END_LINKED && end->usable && rbi_lane_used(&end->tx) > 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Leaves discovery, goes on serving, waits until the peers have read everything. */
 static int drain(struct ringbus *bus, uint32_t drain_ms)
 {
     const uint64_t end_ns = rbi_now_ns() + drain_ms * RBI_NS_PER_MS;
-    rbi_control_state(bus, RBI_ENDPOINT_DRAINING);
+    bus->now_ns = rbi_now_ns();
+    rbi_drain_close(bus);
     for (;;) {
         (void)ringbus_poll(bus, DRAIN_BATCH);
-        if (all_consumed(bus) && !rbi_wait_lane_ready(bus)) {
+        if (ringbus_drained(bus)) {
             return 0;
         }
         const uint64_t now_ns = rbi_now_ns();
         if (now_ns >= end_ns) {
             return RINGBUS_E_TIMEOUT;
         }
-        /* A peer that reads rings nobody: look again soon. */
-        (void)ringbus_wait(bus, 1);
+        /* Its own looks are deadlines, which end the wait. */
+        (void)ringbus_wait(bus, (int)rbi_min_u64((end_ns - now_ns) / RBI_NS_PER_MS + 1, INT32_MAX));
     }
 }
 
@@ -129,9 +119,6 @@ int ringbus_close(struct ringbus *bus, uint32_t drain_ms)
     }
     say_goodbye(bus);
     rbi_calls_end_all(bus, RINGBUS_E_CLOSED);
-    if (r == 0 && !all_consumed(bus)) {
-        r = drain_ms > 0 ? RINGBUS_E_TIMEOUT : 0;
-    }
     free_ends(bus);
     rbi_leave(bus);
     rbi_handle_free(bus);

@@ -58,7 +58,8 @@ void rbi_cluster_free(struct rbi_cluster *cluster)
 /* An instance that is leaving, or whose weight is 0, stays reachable by its id only. */
 static bool takes_dispatch(const struct rbi_member *member)
 {
-    return member->end != NULL && member->end->usable && member->weight > 0 &&
+    return member->end != NULL && member->end->usable && !member->end->drain.peer &&
+           member->weight > 0 &&
            (member->state == RBI_ENDPOINT_READY || member->state == RBI_ENDPOINT_BUSY);
 }
 

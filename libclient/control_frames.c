@@ -130,6 +130,7 @@ static void on_registered(struct ringbus *bus,
             tell_links(bus); /* else their other ends were told of our death */
         }
         rbi_target_returned(bus);
+        rbi_drain_resend(bus);
     }
 }
 
@@ -406,6 +407,9 @@ void rbi_control_frame(struct ringbus *bus,
         break;
     case RBI_WIRE_LINK_DOWN:
         on_link_down(bus, &body->link_down);
+        break;
+    case RBI_WIRE_DRAIN_ORDER:
+        rbi_drain_order(bus, &body->drain_order);
         break;
     default:
         break; /* OK, STOPPING and what later versions may say */

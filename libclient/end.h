@@ -24,6 +24,17 @@ struct rbi_peer_pool {
     uint32_t refs;
 };
 
+/** Leaving in order, as far as this link goes (drain.c). */
+struct rbi_end_drain {
+    bool understood;      /* the peer's READY or READY_ACK says that it answers DRAIN */
+    bool peer;            /* the peer drains: nothing more is dispatched to it */
+    bool told;            /* we drain: BEGIN was said, or waits for room */
+    bool acknowledged;    /* we drain: the peer dispatches nothing more to us */
+    bool emptied;         /* we drain: what it had sent has been dispatched */
+    uint64_t mark;        /* we drain: what we had written when all was dispatched */
+    uint64_t peer_number; /* of the peer's drain, for the ACK */
+};
+
 /** Where an end is in its life. */
 enum rbi_end_phase {
     RBI_END_INTRODUCING = 1, /* INTRODUCE sent; only our own side exists */
@@ -95,6 +106,7 @@ struct rbi_end {
     struct rbi_again *again; /* closed, and what waits for another receiver (redeliver.c) */
     bool broken;             /* its read position is impossible: closed by the next tick */
     bool reported_up;        /* the application has had its READY event */
+    struct rbi_end_drain drain;
     struct rbi_segment own_side;
     struct rbi_segment peer_side;
     struct rbi_segment peer_page;
@@ -110,5 +122,7 @@ struct rbi_end {
 #define RBI_PENDING_PING       0x04U
 #define RBI_PENDING_PONG       0x08U
 #define RBI_PENDING_DISCONNECT 0x10U
+#define RBI_PENDING_DRAIN      0x20U
+#define RBI_PENDING_DRAIN_ACK  0x40U
 
 #endif

@@ -52,7 +52,7 @@ static bool send_control(struct ringbus *bus,
 
 static uint64_t features(const struct ringbus *bus)
 {
-    return bus->hold ? RBI_FEATURE_DEBUG_HOLD : 0;
+    return RBI_FEATURE_DRAIN | (bus->hold ? RBI_FEATURE_DEBUG_HOLD : 0);
 }
 
 static bool send_ready(struct ringbus *bus, struct rbi_end *end)
@@ -89,6 +89,15 @@ static bool send_disconnect(struct ringbus *bus, struct rbi_end *end, enum rbi_r
     return send_control(bus, end, RBI_RECORD_DISCONNECT, 0, payload, size);
 }
 
+static bool
+send_drain(struct ringbus *bus, struct rbi_end *end, enum rbi_drain_word word, uint64_t number)
+{
+    unsigned char payload[RBI_CONTROL_BODY_MAX];
+    const struct rbi_drain_body drain = {.word = (uint32_t)word};
+    const uint64_t size = rbi_drain_encode(&drain, payload);
+    return send_control(bus, end, RBI_RECORD_DRAIN, number, payload, size);
+}
+
 void rbi_end_flush_pending(struct ringbus *bus, struct rbi_end *end)
 {
     /* In this order: a peer must see READY before anything else that we say. */
@@ -105,6 +114,15 @@ void rbi_end_flush_pending(struct ringbus *bus, struct rbi_end *end)
     if ((end->pending & RBI_PENDING_PONG) != 0 &&
         send_control(bus, end, RBI_RECORD_PONG, end->pending_pong_id, NULL, 0)) {
         end->pending &= (uint8_t)~RBI_PENDING_PONG;
+    }
+    if ((end->pending & RBI_PENDING_DRAIN) != 0 &&
+        send_drain(bus, end, rbi_draining(bus) ? RBI_DRAIN_BEGIN : RBI_DRAIN_END,
+                   bus->drain.number)) {
+        end->pending &= (uint8_t)~RBI_PENDING_DRAIN;
+    }
+    if ((end->pending & RBI_PENDING_DRAIN_ACK) != 0 &&
+        send_drain(bus, end, RBI_DRAIN_ACK, end->drain.peer_number)) {
+        end->pending &= (uint8_t)~RBI_PENDING_DRAIN_ACK;
     }
     if ((end->pending & RBI_PENDING_DISCONNECT) != 0 &&
         send_disconnect(bus, end, end->pending_reason)) {
@@ -310,7 +328,9 @@ static void on_ready(struct ringbus *bus, struct rbi_end *end, const struct rbi_
         rbi_link_terms_check(&input.terms) != 0 || bus->closing) {
         input.reason = RBI_REASON_REFUSED;
     }
+    end->drain.understood = (ready.features & RBI_FEATURE_DRAIN) != 0;
     rbi_end_step(bus, end, &input);
+    rbi_drain_greet(bus, end);
 }
 
 static void on_ready_ack(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record)
@@ -333,6 +353,7 @@ static void on_ready_ack(struct ringbus *bus, struct rbi_end *end, const struct 
         rbi_emit_simple(bus, RINGBUS_EVENT_READY, &end->peer, end->path, RBI_REASON_NONE, 0);
         return;
     }
+    end->drain.understood = (ack.features & RBI_FEATURE_DRAIN) != 0;
     rbi_end_step(bus, end, &input);
 }
 
@@ -376,6 +397,7 @@ void rbi_end_control_record(struct ringbus *bus,
     case RBI_RECORD_PING:
         input.type = RBI_LINK_PING;
         rbi_end_step(bus, end, &input);
+        rbi_drain_greet(bus, end); /* it may have brought the peer's use back */
         break;
     case RBI_RECORD_PONG:
         input.type = RBI_LINK_PONG;
@@ -383,6 +405,11 @@ void rbi_end_control_record(struct ringbus *bus,
         break;
     case RBI_RECORD_DISCONNECT:
         on_disconnect(bus, end, record);
+        break;
+    case RBI_RECORD_DRAIN:
+        input.type = RBI_LINK_DATA;
+        rbi_end_step(bus, end, &input);
+        rbi_drain_record(bus, end, record);
         break;
     default:
         /* A kind of a later version: skipped by its length, but a sign of life. */

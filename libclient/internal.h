@@ -23,6 +23,7 @@
 #include "bus/wire_stream.h"
 #include "libclient/cluster.h"
 #include "libclient/control.h"
+#include "libclient/drain.h"
 #include "libclient/end.h"
 #include "libclient/request.h"
 #include "libclient/undelivered.h"
@@ -193,6 +194,7 @@ struct ringbus {
     struct rbi_view *view; /* of the message whose callback runs */
     uint64_t life;         /* tells loans of this handle from another's */
     bool closing;
+    struct rbi_drain drain;
     bool daemon_lost_pending; /* events that the next poll reports */
     bool daemon_back_pending;
     char socket_path[RBI_SOCKET_PATH_MAX + 1];
@@ -223,6 +225,25 @@ void rbi_open_error_set(const char *text);
 
 /** Frees a handle that has no ends, also one that ringbus_open() could not finish. */
 void rbi_handle_free(struct ringbus *bus);
+
+/* ---- drain.c ---------------------------------------------------------------------------- */
+
+static inline bool rbi_draining(const struct ringbus *bus)
+{
+    return bus->drain.asked || bus->drain.ordered;
+}
+/** ringbus_close() begins to drain, or goes on with a drain that was done once. */
+void rbi_drain_close(struct ringbus *bus);
+/** DRAIN_ORDER of the daemon. */
+void rbi_drain_order(struct ringbus *bus, const struct rbi_wire_drain_order *body);
+/** A link has become usable, or a peer uses it (again): it is told if we drain. */
+void rbi_drain_greet(struct ringbus *bus, struct rbi_end *end);
+/** A DRAIN record. Untrusted. */
+void rbi_drain_record(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record);
+/** Looks how far we are, when that is due. @return when to look again */
+uint64_t rbi_drain_tick(struct ringbus *bus, uint64_t now_ns);
+/** A new daemon knows nothing of the order: it is told how far we are. */
+void rbi_drain_resend(struct ringbus *bus);
 
 /* ---- guard.c: wrong process, wrong thread ---------------------------------------------- */
 

@@ -11,6 +11,12 @@
 
 /* ---- who -------------------------------------------------------------------------------- */
 
+static bool is_leaving(const struct rbi_member *member)
+{
+    return member->state == RBI_ENDPOINT_DRAINING ||
+           (member->end != NULL && member->end->drain.peer);
+}
+
 /* Says precisely why nobody can take it; the failed sends are not the fast ones. */
 int rbi_send_no_peer(struct ringbus *bus, const struct ringbus_addr *to)
 {
@@ -31,7 +37,8 @@ int rbi_send_no_peer(struct ringbus *bus, const struct ringbus_addr *to)
         if (to->incarnation != 0 && member->incarnation != to->incarnation) {
             return rbi_fail_fast(bus, RINGBUS_E_PEER_GONE, &peer, 0);
         }
-        return rbi_fail_fast(bus, RINGBUS_E_NOT_READY, &peer, 0);
+        return rbi_fail_fast(bus, is_leaving(member) ? RINGBUS_E_DRAINING : RINGBUS_E_NOT_READY,
+                             &peer, 0);
     }
     if (cluster->held) {
         return rbi_redeliver_refuse(bus, cluster);
@@ -41,12 +48,17 @@ int rbi_send_no_peer(struct ringbus *bus, const struct ringbus_addr *to)
         return rbi_fail_fast(bus, cluster->known ? RINGBUS_E_NO_INSTANCE : RINGBUS_E_NO_SERVICE,
                              &peer, 0);
     }
+    bool leaving = false;
     for (unsigned i = 0; i < cluster->member_count; i++) {
-        if (cluster->members[i].state != RBI_ENDPOINT_DRAINING && cluster->members[i].weight > 0) {
+        if (cluster->members[i].incarnation == 0 || cluster->members[i].weight == 0) {
+            continue; /* not there; or reachable by its own address only */
+        }
+        if (!is_leaving(&cluster->members[i])) {
             return rbi_fail_fast(bus, RINGBUS_E_NOT_READY, &peer, 0);
         }
+        leaving = true;
     }
-    return rbi_fail_fast(bus, RINGBUS_E_NO_INSTANCE, &peer, 0);
+    return rbi_fail_fast(bus, leaving ? RINGBUS_E_DRAINING : RINGBUS_E_NO_INSTANCE, &peer, 0);
 }
 
 static RBI_COLD struct rbi_end *find_self(struct ringbus *bus, const struct ringbus_addr *to)

@@ -108,6 +108,9 @@ advance_member(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_memb
     if (bus->control.phase != RBI_CONTROL_ON) {
         return; /* resumed by rbi_target_resend() */
     }
+    if (member->state == RBI_ENDPOINT_DRAINING) {
+        return; /* takes nobody new; resumed when it is READY again */
+    }
     const int r = introduce(bus, cluster, member);
     if (r != 0) {
         rbi_member_back_off(bus, member);

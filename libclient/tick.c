@@ -128,6 +128,7 @@ static void run_deadlines(struct ringbus *bus)
     rbi_deadline_at_most(bus, rbi_control_deadline_ns(bus));
     rbi_deadline_at_most(bus, rbi_calls_deadline_ns(&bus->calls));
     rbi_deadline_at_most(bus, rbi_redeliver_tick(bus));
+    rbi_deadline_at_most(bus, rbi_drain_tick(bus, bus->now_ns));
 }
 
 /* ---- the daemon ------------------------------------------------------------------------------ */

@@ -43,6 +43,17 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
      "measured. Sends 10 unless --count says how many, one every 100ms unless --interval says\n"
      "otherwise; with --interval 0 the next follows the answer.\n",
      rbi_ctl_ping},
+    {"drain", "PATH/INSTANCE", 1, 1, RBI_CTL_BUS, "takes an instance out of dispatch, in order",
+     "The instance is shown as DRAINING and takes nothing new; senders acknowledge that, what\n"
+     "they had sent is handled, and what it had sent is read. Prints what it waits for as that\n"
+     "changes, and ends when it is drained, or has left: it may be stopped then without loss.\n"
+     "It stays drained, also when the time is over before, until undrain or its next start.\n"
+     "For its own user and root.\n",
+     rbi_ctl_drain},
+    {"undrain", "PATH/INSTANCE", 1, 1, RBI_CTL_BUS, "puts a drained instance back into dispatch",
+     "Ends when it is READY. An instance that drains by its own will stays as it is, and the\n"
+     "time is over then.\n",
+     rbi_ctl_undrain},
     {"bench", "", 0, 0,
      RBI_CTL_BUS | RBI_CTL_SECONDS | RBI_CTL_SIZE | RBI_CTL_CPUS | RBI_CTL_BUSY | RBI_CTL_SLEEP |
          RBI_CTL_PATH,

@@ -157,6 +157,7 @@ static int hello(struct rbi_ctl_control *control)
             close(fd); /* the directory: queries say more */
         }
         if (header.type == RBI_WIRE_HELLO_OK) {
+            control->protocol = answer.hello_ok.protocol;
             return RBI_CTL_OK;
         }
         if (header.type == RBI_WIRE_ERROR) {
@@ -256,6 +257,37 @@ int rbi_ctl_control_query(struct rbi_ctl_control *control,
             close(fd);
         }
         if (mine && header.type == RBI_WIRE_QUERY_END) {
+            return RBI_CTL_OK;
+        }
+    }
+    return r;
+}
+
+int rbi_ctl_control_ask(struct rbi_ctl_control *control,
+                        enum rbi_wire_type type,
+                        const void *body,
+                        rbi_ctl_event_fn on_event,
+                        void *context,
+                        unsigned *answer_type,
+                        union rbi_wire_body *answer)
+{
+    int r = frame_send(control, type, body);
+    const uint32_t serial = control->serial;
+    while (r == RBI_CTL_OK) {
+        struct rbi_wire_header header;
+        r = message_next(control, &header, answer);
+        if (r != RBI_CTL_OK) {
+            break;
+        }
+        int fd = fd_take(control, &header);
+        if (fd >= 0) {
+            close(fd);
+        }
+        if (header.type == RBI_WIRE_EVENT && on_event != NULL) {
+            on_event(context, &answer->event);
+        }
+        if (header.reply_to == serial) {
+            *answer_type = header.type;
             return RBI_CTL_OK;
         }
     }

@@ -3,8 +3,9 @@
 #define RINGBUS_DAEMON_CTL_CONTROL_H
 /*
  * daemon/ctl/control.h - asks the daemon over its control socket, without being an
- * endpoint: HELLO, then QUERY and its rows. Waits, at most until the deadline. What the
- * daemon sends is decoded by bus/wire.h and not trusted further than that.
+ * endpoint: HELLO, then QUERY and its rows, or one message and its answer. Waits, at most
+ * until the deadline. What the daemon sends is decoded by bus/wire.h and not trusted further
+ * than that.
  */
 #include "bus/wire.h"
 #include "bus/wire_stream.h"
@@ -14,7 +15,8 @@
 
 struct rbi_ctl_control {
     const struct rbi_ctl_args *args;
-    int sock; /* owned */
+    int sock;          /* owned */
+    unsigned protocol; /* that the daemon has chosen */
     uint32_t serial;
     uint64_t deadline_ns;
     struct rbi_wire_stream stream;
@@ -46,6 +48,23 @@ RBI_MUST_CHECK int rbi_ctl_control_query(struct rbi_ctl_control *control,
                                          const char *prefix,
                                          rbi_ctl_row_fn on_row,
                                          void *context);
+
+/** Called for each EVENT that comes between. */
+typedef void (*rbi_ctl_event_fn)(void *context, const struct rbi_wire_event *event);
+/**
+ * Sends one message and waits for its answer. Complains itself, but for an ERROR: that is an
+ * answer.
+ * @param on_event  or NULL
+ * @param answer    the message of type @p answer_type, ERROR or OK
+ * @return exit code
+ */
+RBI_MUST_CHECK int rbi_ctl_control_ask(struct rbi_ctl_control *control,
+                                       enum rbi_wire_type type,
+                                       const void *body,
+                                       rbi_ctl_event_fn on_event,
+                                       void *context,
+                                       unsigned *answer_type,
+                                       union rbi_wire_body *answer);
 
 /** Checks a path of 1 to 7 elements, or "/". Complains itself. @return exit code */
 RBI_MUST_CHECK int rbi_ctl_prefix_check(const struct rbi_ctl_args *args, const char *prefix);

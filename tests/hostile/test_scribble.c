@@ -32,7 +32,7 @@ struct shape {
 /** The rules of bus/record.h, said once more. @return FINE, BAD_PEER, or HUNG: cannot be said */
 static int judge_shape(const struct shape *shape, const uint64_t *body)
 {
-    const bool known = shape->kind >= 1 && shape->kind <= RBI_RECORD_CREDIT;
+    const bool known = shape->kind >= 1 && shape->kind <= RBI_RECORD_DRAIN;
     const unsigned parts = known ? shape->parts : 0;
     const unsigned key =
         known && (shape->flags & RBI_RECORD_KEY) && tag_is_correlation(shape->kind);
@@ -64,6 +64,9 @@ static int judge_shape(const struct shape *shape, const uint64_t *body)
     }
     if (shape->kind == RBI_RECORD_READY || shape->kind == RBI_RECORD_DISCONNECT) {
         return HUNG;
+    }
+    if (shape->kind == RBI_RECORD_DRAIN && payload < 8) {
+        return RBI_REASON_BAD_PEER;
     }
     return shape->kind == RBI_RECORD_READY_ACK && payload < 16 ? RBI_REASON_BAD_PEER : FINE;
 }
@@ -282,7 +285,7 @@ static void test_unknown_answers(void **state)
     const uint64_t tags[] = {0, 1, UINT64_C(1) << 32, UINT64_C(1) << 32 | 1, UINT64_MAX};
     (void)state;
     relink();
-    for (unsigned kind = RBI_RECORD_READY_ACK; kind <= RBI_RECORD_CREDIT + 2; kind++) {
+    for (unsigned kind = RBI_RECORD_READY_ACK; kind <= RBI_RECORD_DRAIN + 2; kind++) {
         for (unsigned i = 0; i < RBI_ARRAY_SIZE(tags); i++) {
             const uint64_t body[4] = {tags[i], 0, 0, 0};
             if (kind != RBI_RECORD_DISCONNECT) {

@@ -127,14 +127,55 @@ cmp "$work/blob" "$work/blob.out" || fail "the message differs"
 
 # ---- a receiver that takes only some, one that hangs --------------------------------------
 background some "$CTL" recv --lines --count 2 $group/Some/1
+some=$last
 until_true "Some/1 is not there" "$CTL" show $group/Some/1
 seq 1 5 >"$work/five"
 expect 1 "$CTL" send --lines $group/Some/1 <"$work/five"
+wait "$some" || fail "recv --count 2 ended with $?" # it says goodbye before it has written all
 seq 1 2 | cmp - "$work/some" || fail "recv --count 2 printed $(cat "$work/some")"
 kill -STOP "$echo2"
 expect 5 "$CTL" call --timeout 300ms $group/Echo/2 <"$work/request"
 kill -CONT "$echo2"
 expect 0 "$CTL" call $group/Echo/2 <"$work/request"
+
+# ---- drain and undrain -------------------------------------------------------------------
+expect 2 "$CTL" drain $group/Echo
+expect 2 "$CTL" drain Echo/1
+expect 4 "$CTL" drain $group/Echo/77
+expect 4 "$CTL" undrain $group/Echo/77
+expect 0 "$CTL" drain $group/Echo/1
+holds "$group/Echo/1 DRAINING: drained" "$work/out"
+expect 0 "$CTL" ls $group/Echo
+holds DRAINING "$work/out"
+expect 0 "$CTL" ping --count 20 --interval 0 --json $group/Echo
+expect 1 grep -q '"peer":"[^"]*/Echo/1"' "$work/out"
+expect 0 "$CTL" drain --json $group/Echo/2
+json "$work/out"
+holds '"progress":"drained"' "$work/out"
+expect 5 "$CTL" ping --timeout 200ms $group/Echo
+expect 0 "$CTL" undrain $group/Echo/1
+holds "$group/Echo/1 READY: not draining" "$work/out"
+expect 0 "$CTL" undrain --json $group/Echo/2
+json "$work/out"
+expect 0 "$CTL" call $group/Echo/1 <"$work/request"
+kill -STOP "$echo2"
+expect 5 "$CTL" drain --timeout 300ms $group/Echo/2
+holds "has not answered in time" "$work/err"
+kill -CONT "$echo2"
+expect 0 "$CTL" drain $group/Echo/2
+expect 0 "$CTL" undrain $group/Echo/2
+# One that leaves when it is told to drain has done so in order; one that dies has not.
+background leaver "$CTL" recv $group/Leaver/1
+leaver=$last
+until_true "Leaver/1 is not there" "$CTL" show $group/Leaver/1
+kill -STOP "$leaver"
+background drained "$CTL" drain --timeout 10s $group/Leaver/1
+drained=$last
+until_true "Leaver/1 is not draining" grep -q DRAINING "$work/drained"
+kill -KILL "$leaver"
+got=0
+wait "$drained" || got=$?
+[ $got -eq 1 ] || fail "drain of one that died ended with $got"
 
 # ---- somebody has that name already ------------------------------------------------------
 expect 6 "$CTL" recv $group/Echo/1

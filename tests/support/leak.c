@@ -188,7 +188,7 @@ int leak_traces_read(struct leak_traces *out)
     /* A place that does not exist holds nothing. */
     const int shm = entries("/dev/shm", "", NULL);
     const int run = entries("/run", "ringbus", NULL);
-    const int tmp = entries("/tmp", "ringbus", "ringbus-test-");
+    const int tmp = entries("/tmp", "ringbus", "ringbus-");
     *out = (struct leak_traces){.dev_shm = shm > 0 ? (unsigned)shm : 0,
                                 .run = run > 0 ? (unsigned)run : 0,
                                 .tmp = tmp > 0 ? (unsigned)tmp : 0};

@@ -58,7 +58,7 @@ bool leak_daemon_wait(const struct cluster *cluster,
 struct leak_traces {
     unsigned dev_shm; /* all entries: nothing of ours has a name, so a new one is suspicious */
     unsigned run;     /* ringbus* */
-    unsigned tmp;     /* ringbus* but for the private directories of tests */
+    unsigned tmp;     /* ringbus* but for ringbus-*: the private directories of tests */
 };
 
 int leak_traces_read(struct leak_traces *out);

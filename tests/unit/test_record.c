@@ -202,7 +202,7 @@ static void test_parse_kinds_of_later_versions(void **state)
     struct rbi_record rec;
     fill_body();
     /* Scenario 107: not fatal; the extension is skipped without a look at it. */
-    for (unsigned kind = RBI_RECORD_CREDIT + 1; kind < 256; kind++) {
+    for (unsigned kind = RBI_RECORD_DRAIN + 1; kind < 256; kind++) {
         const uint32_t meta = kind | 0xffU << 8 | 4U << 16 | 31U << 24;
         assert_int_equal(parse(meta, 8 + 32 + 24, &rec), 0);
         assert_int_equal(rec.kind, kind);
@@ -288,6 +288,25 @@ static void test_ready_longest_path(void **state)
     assert_string_equal(out.path, "");
 }
 
+static void test_drain(void **state)
+{
+    (void)state;
+    unsigned char body[RBI_CONTROL_BODY_MAX];
+    const struct rbi_drain_body drain = {.word = RBI_DRAIN_ACK};
+    struct rbi_drain_body out = {.word = 77};
+    static const unsigned char pinned[8] = {2, 0, 0, 0, 0, 0, 0, 0};
+    const uint64_t size = rbi_drain_encode(&drain, body);
+    assert_int_equal(size, sizeof pinned);
+    assert_memory_equal(body, pinned, sizeof pinned);
+    for (uint64_t shorter = 0; shorter < size; shorter++) {
+        assert_int_equal(rbi_drain_decode(body, shorter, &out), -EPROTO);
+        assert_int_equal(out.word, 77);
+    }
+    body[4] = 0xff; /* a later version's */
+    assert_int_equal(rbi_drain_decode(body, size, &out), 0);
+    assert_memory_equal(&out, &drain, sizeof drain);
+}
+
 static void test_ready_ack_and_disconnect(void **state)
 {
     (void)state;
@@ -321,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_parse_kinds_of_later_versions),
         cmocka_unit_test(test_ready),
         cmocka_unit_test(test_ready_longest_path),
+        cmocka_unit_test(test_drain),
         cmocka_unit_test(test_ready_ack_and_disconnect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

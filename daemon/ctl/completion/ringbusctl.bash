@@ -31,7 +31,7 @@ _ringbusctl() {
     done
     case $command in
     check) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-    ls | show | watch | send | recv | call | ping)
+    ls | show | watch | send | recv | call | ping | drain | undrain)
         mapfile -t COMPREPLY < <(compgen -W "$("$program" ls --json --timeout 500ms "${socket[@]}" 2>/dev/null | _ringbusctl_members path)" -- "$cur")
         ;;
     esac

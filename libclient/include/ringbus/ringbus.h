@@ -83,7 +83,7 @@ enum ringbus_error_kind {
     X(QUOTA, -22, DENIED, "a quota of this user or endpoint is used up")                           \
     X(CLASH, -23, DENIED, "another name has the same id; choose a different one")                  \
     X(VERSION, -24, DENIED, "the other side speaks another version of the protocol or layout")     \
-    X(DRAINING, -25, DENIED, "the instance is leaving and takes nothing new")                      \
+    X(DRAINING, -25, RETRY, "the instance is leaving and takes nothing new; another may come")     \
     X(TOO_BIG, -30, USAGE, "larger than the limit")                                                \
     X(ARGUMENT, -31, USAGE, "an argument is out of its range")                                     \
     X(PATH, -32, USAGE, "not a path /App/Area/Platform/World/Group/Cluster[/Instance]")            \
@@ -255,7 +255,9 @@ enum ringbus_event_type {
      * that a single miss brings.
      */
     RINGBUS_EVENT_SUSPECT = 11,
-    RINGBUS_EVENT_ALIVE = 12 /**< a suspect peer has given a sign of life; once for each SUSPECT */
+    RINGBUS_EVENT_ALIVE = 12,  /**< a suspect peer has given a sign of life; once each SUSPECT */
+    RINGBUS_EVENT_DRAIN = 13,  /**< an operator drains this endpoint: it is DRAINING already */
+    RINGBUS_EVENT_UNDRAIN = 14 /**< and has taken that back */
 };
 
 /** An event: lent for the time of the callback. */
@@ -403,15 +405,56 @@ RINGBUS_API RINGBUS_MUST_CHECK int ringbus_open(const struct ringbus_options *op
                                                 struct ringbus **out);
 
 /**
+ * Begins to leave in order, and returns at once: the endpoint goes on, but nobody new is
+ * introduced to it, and nobody dispatches to it any more.
+ *
+ * What that takes is done by ringbus_poll(); ringbus_drained() says when it is over. Sends that
+ * name this instance (instance > 0) and replies still come: whoever began something with it can
+ * end it. They are refused or given back (RINGBUS_EVENT_UNDELIVERED, RINGBUS_NOT_SENT) once it
+ * has closed. For loops that must not block: ringbus_drain(), poll as ever until
+ * ringbus_drained() and nothing that the application owes is open, then
+ * ringbus_close(bus, 0). Allowed inside callbacks; harmless when it drains already.
+ *
+ * @retval 0; RINGBUS_E_ARGUMENT; RINGBUS_E_WRONG_PROCESS; RINGBUS_E_WRONG_THREAD
+ * Cost: a message to the daemon, a record to each peer that targets this instance.
+ */
+RINGBUS_API int ringbus_drain(struct ringbus *bus);
+/**
+ * Takes ringbus_drain() back: the endpoint is READY again, and dispatched to.
+ * @retval 0                also when it was not draining
+ * @retval RINGBUS_E_DENIED an operator has drained it: that is for "ringbusctl undrain" to end
+ * @retval RINGBUS_E_CLOSED inside ringbus_close()
+ */
+RINGBUS_API int ringbus_undrain(struct ringbus *bus);
+/**
+ * Whether the drain, by ringbus_drain() or by an operator, is over: every peer that dispatched
+ * to this endpoint has acknowledged that it does so no more; all that came before has been
+ * through on_message; the endpoint's own requests have ended; and the peers have read what it
+ * had sent. Requests that it has not answered are the application's to know of.
+ *
+ * Peers of an earlier version do not acknowledge: half a second is taken for it. A peer that
+ * neither acknowledges nor dies keeps it from being over: give up by ringbus_close(bus, 0).
+ *
+ * @retval 1 over; 0 not, or not draining; RINGBUS_E_ARGUMENT; RINGBUS_E_WRONG_PROCESS
+ * Cost: no system call. Changes in ringbus_poll() only; ringbus_wait() returns for it.
+ */
+RINGBUS_API int ringbus_drained(const struct ringbus *bus);
+
+/**
  * Leaves the bus and frees the handle.
  *
- * With @p drain_ms > 0 the endpoint first leaves discovery, tells its peers, goes on
- * dispatching what they had sent, and waits until they have consumed what it sent,
- * at most that long. Requests that still wait end with RINGBUS_UNKNOWN.
+ * With @p drain_ms > 0 it drains first, as ringbus_drain() does (which may have begun it), and
+ * calls back for what comes, for at most that long; then it says DISCONNECT behind its last
+ * message. Answers that the application owes must be given from the callbacks, or before:
+ * whoever waits for one that never comes ends with RINGBUS_UNKNOWN. So do requests of this
+ * endpoint that are still unanswered.
+ *
+ * With 0 it waits for nothing and says goodbye at once. What it had sent is read by those peers
+ * that live, all the same; what they had sent and it has not read, they get back.
  *
  * @param bus  NULL is accepted
- * @retval 0                everything was delivered and consumed
- * @retval RINGBUS_E_TIMEOUT some was not; the handle is freed all the same
+ * @retval 0                drained; or @p drain_ms is 0, which nobody can be late for
+ * @retval RINGBUS_E_TIMEOUT the time was over before; the handle is freed all the same
  * @retval RINGBUS_E_BUSY   called inside a callback: nothing was done
  * @retval RINGBUS_E_WRONG_PROCESS the child's copy is freed, the parent's endpoint untouched
  */
