@@ -87,6 +87,7 @@ static void daemon_upkeep(void *context)
     struct rbi_daemon *daemon = context;
     const uint64_t now_ns = rbi_loop_now_ns(daemon->loop);
     rbi_listener_check(daemon);
+    rbi_inflight_look(daemon);
     rbi_quota_sweep(&daemon->quota, now_ns);
     rbi_loop_timer_set(daemon->loop, &daemon->upkeep_timer, now_ns + UPKEEP_NS, daemon_upkeep,
                        daemon);
@@ -161,6 +162,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
         return result;
     }
     daemon_raise_limits();
+    rbi_inflight_init(&daemon->inflight);
     rbi_notify_open();
     rbi_notify_take_fds();
     result = daemon_init_inside(daemon);
@@ -216,6 +218,7 @@ void rbi_daemon_deinit(struct rbi_daemon *daemon)
     if (daemon->loop) {
         daemon_tell_stopping(daemon);
         rbi_peers_deinit(daemon);
+        rbi_inflight_deinit(daemon);
         rbi_loop_remove(&daemon->signal_source);
     }
     if (daemon->signal_fd >= 0) {

@@ -39,6 +39,7 @@
     X(queue_overflows)                                                                             \
     X(control_stalls)                                                                              \
     X(quota_refusals)                                                                              \
+    X(inflight_waits)                                                                              \
     X(no_pidfd)                                                                                    \
     X(no_fds)                                                                                      \
     X(reloads)                                                                                     \
@@ -65,6 +66,7 @@ struct rbi_daemon {
     bool stopping;
     struct rbi_listener listener;
     struct rbi_quota quota;
+    struct rbi_inflight inflight;
     struct rbi_peers peers;
     struct rbi_registry registry;
     struct rbi_publish publish;

@@ -12,7 +12,7 @@
 
 #define DISCARD_MAX 4096U
 
-void rbi_farewell_close(int fd)
+void rbi_farewell_silence(int fd)
 {
     unsigned char packet[RBI_WIRE_FRAME_MAX];
     /* From here on the client cannot add to what is thrown away. */
@@ -27,6 +27,11 @@ void rbi_farewell_close(int fd)
             break;
         }
     }
+}
+
+void rbi_farewell_close(int fd)
+{
+    rbi_farewell_silence(fd);
     (void)close(fd);
 }
 

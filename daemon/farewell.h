@@ -8,6 +8,8 @@
  */
 #include "shm/base.h"
 
+/** Ends both directions and throws unread input away, descriptors too; stays open. */
+void rbi_farewell_silence(int fd);
 /** Throws unread input away, whatever descriptors it carries too, and closes. */
 void rbi_farewell_close(int fd);
 /** Says ERROR on a connection that never became a peer, and closes it. */

@@ -5,6 +5,7 @@
 #include "daemon/daemon.h"
 #include "daemon/endpoint.h"
 #include "daemon/farewell.h"
+#include "daemon/inflight.h"
 #include "daemon/log.h"
 
 #include <errno.h>
@@ -111,11 +112,10 @@ static void peer_free(struct rbi_peer *peer)
     peer->endpoint = rbi_endpoint_free(peer->endpoint);
     rbi_peer_out_deinit(peer);
     rbi_fdlist_deinit(&peer->fds);
-    rbi_charge_release(&peer->charge);
     if (peer->pidfd >= 0) {
         (void)close(peer->pidfd);
     }
-    rbi_farewell_close(peer->fd);
+    rbi_inflight_close(peer, &peer->charge);
     free(peer);
 }
 

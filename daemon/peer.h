@@ -11,6 +11,7 @@
  */
 #include "bus/wire.h"
 #include "bus/wire_stream.h"
+#include "daemon/inflight.h"
 #include "daemon/list.h"
 #include "daemon/loop.h"
 #include "daemon/query.h"
@@ -64,6 +65,7 @@ struct rbi_peer {
     struct rbi_list out; /* struct rbi_out_frame */
     uint32_t out_count;
     uint32_t out_fds;
+    struct rbi_inflight_sent inflight;
     uint32_t next_serial;
     bool events_lost; /* RESYNC is due */
     struct rbi_loop_timer retry_timer;

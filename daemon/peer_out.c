@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/code.h"
 #include "daemon/daemon.h"
+#include "daemon/inflight.h"
 #include "daemon/peer.h"
 
 #include <errno.h>
@@ -141,7 +142,7 @@ int rbi_peer_try_send_with_fds(struct rbi_peer *peer,
         return 1;
     }
     const size_t size = out_encode(peer, type, body, reply_to, frame);
-    const int result = rbi_handoff_send(peer->fd, frame, size, fds, fd_count);
+    const int result = rbi_inflight_send(peer, frame, size, fds, fd_count);
     if (out_put_off(result)) {
         out_wait(peer, result);
         return 1;
@@ -168,7 +169,7 @@ int rbi_peer_send_with_fds(struct rbi_peer *peer,
     const size_t size = out_encode(peer, type, body, reply_to, frame);
     int result = -EAGAIN;
     if (rbi_list_empty(&peer->out)) {
-        result = rbi_handoff_send(peer->fd, frame, size, fds, fd_count);
+        result = rbi_inflight_send(peer, frame, size, fds, fd_count);
     }
     if (out_put_off(result)) {
         if (peer->out_count >= peer->daemon->config.daemon.send_queue_max) {
@@ -246,7 +247,7 @@ void rbi_peer_flush(struct rbi_peer *peer)
     while (!peer->doomed && !peer->hangup && !rbi_list_empty(&peer->out)) {
         struct out_frame *frame = RBI_LIST_FIRST(&peer->out, struct out_frame, in_out);
         const int result =
-            rbi_handoff_send(peer->fd, frame->bytes, frame->size, frame->fds, frame->fd_count);
+            rbi_inflight_send(peer, frame->bytes, frame->size, frame->fds, frame->fd_count);
         if (out_put_off(result)) {
             out_wait(peer, result);
             return;

@@ -188,6 +188,12 @@ static void status_refused(struct rbi_daemon *daemon, struct rbi_wire_row_status
     row->value = daemon->listener.refused_no_fds;
 }
 
+static void status_inflight(struct rbi_daemon *daemon, struct rbi_wire_row_status *row)
+{
+    rbi_inflight_look(daemon);
+    row->value = daemon->inflight.total;
+}
+
 static void status_log(struct rbi_daemon *daemon, struct rbi_wire_row_status *row)
 {
     (void)daemon;
@@ -213,6 +219,7 @@ static const struct {
     {"directory_bytes", status_directory},
     {"directory_growths", status_growths},
     {"connections_without_descriptors", status_refused},
+    {"descriptors_in_flight", status_inflight},
     {"log_lines_dropped", status_log},
 };
 
