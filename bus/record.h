@@ -100,7 +100,9 @@ rbi_record_parse(uint32_t meta, const unsigned char *body, uint64_t size, struct
 /* ---- control records: bodies behind the tag --------------------------------------------- */
 
 #define RBI_READY_VERSION_MIN 1U
+#ifndef RBI_READY_VERSION_MAX
 #define RBI_READY_VERSION_MAX 1U
+#endif
 
 /** READY and READY_ACK, features: who says it may be stopped in a debugger for any time. */
 #define RBI_FEATURE_DEBUG_HOLD UINT64_C(1)
@@ -136,7 +138,7 @@ struct rbi_ready {
 
 /** READY_ACK: accepted (reason NONE) or refused. */
 struct rbi_ready_ack {
-    uint16_t version; /* chosen */
+    uint16_t version; /* chosen: the newest that both know */
     uint16_t reserved;
     uint32_t reason; /* enum rbi_reason */
     uint64_t features;

@@ -53,6 +53,11 @@ static const struct message *message_of(unsigned type)
     return type < RBI_ARRAY_SIZE(messages) && messages[type].name != NULL ? &messages[type] : NULL;
 }
 
+bool rbi_wire_type_known(unsigned type)
+{
+    return message_of(type) != NULL;
+}
+
 const char *rbi_wire_type_name(unsigned type)
 {
     const struct message *message = message_of(type);

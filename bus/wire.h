@@ -17,11 +17,13 @@
 #include "bus/pidf.h"
 #include "shm/base.h"
 
-#define RBI_WIRE_MAGIC        0x31434252U /* "RBC1" */
-#define RBI_WIRE_HEADER       24U
-#define RBI_WIRE_FRAME_MAX    4096U
-#define RBI_WIRE_PROTOCOL_MIN 1U
+#define RBI_WIRE_MAGIC     0x31434252U /* "RBC1" */
+#define RBI_WIRE_HEADER    24U
+#define RBI_WIRE_FRAME_MAX 4096U
 /* Tests build sides that speak older or newer protocols. */
+#ifndef RBI_WIRE_PROTOCOL_MIN
+#define RBI_WIRE_PROTOCOL_MIN 1U
+#endif
 #ifndef RBI_WIRE_PROTOCOL_MAX
 #define RBI_WIRE_PROTOCOL_MAX 2U
 #endif
@@ -81,7 +83,9 @@ struct rbi_text {
     F(u64, fingerprint, 3, 1) /* rbi_layout_fingerprint() */                                       \
     F(u64, features, 4, 0)                                                                         \
     F(text, software, 5, 0) /* "libringbus 0.1.0" */                                               \
-    F(text, program, 6, 0)
+    F(text, program, 6, 0)                                                                         \
+    F(u32, layout_min, 7, 0) /* versions of shared memory that it can read, for the text */        \
+    F(u32, layout_max, 8, 0)
 #define RBI_WIRE_FIELDS_hello_ok(F)                                                                \
     F(u16, protocol, 1, 1)                                                                         \
     F(u64, daemon_incarnation, 2, 1) /* random, one each start of the daemon */                    \
@@ -295,6 +299,8 @@ RBI_MUST_CHECK int rbi_wire_decode(const struct rbi_wire_header *header,
 size_t rbi_wire_encode(
     enum rbi_wire_type type, const void *body, uint32_t serial, uint32_t reply_to, void *frame);
 
+/** False for types of later versions. */
+bool rbi_wire_type_known(unsigned type);
 /** "REGISTER", or "?" . */
 const char *rbi_wire_type_name(unsigned type);
 /** Descriptors that a message of this type carries; 0 for unknown types. */

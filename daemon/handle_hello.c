@@ -63,11 +63,13 @@ void rbi_handle_hello(const struct rbi_request *request)
         rbi_peer_doom(peer, "other protocol");
         return;
     }
-    if (hello->fingerprint != rbi_layout_fingerprint()) {
+    if (rbi_layout_version_of(hello->fingerprint) == 0) {
         rbi_request_refuse(request, RBI_CODE_VERSION,
-                           "the client's memory layout is %016" PRIx64 ", the daemon's %016" PRIx64
-                           ": install the same version of both",
-                           hello->fingerprint, rbi_layout_fingerprint());
+                           "the client's memory layout is %" PRIu32 " to %" PRIu32 " (%016" PRIx64
+                           "), the daemon's %u to %u (%016" PRIx64
+                           "): install versions that follow each other",
+                           hello->layout_min, hello->layout_max, hello->fingerprint,
+                           RBI_LAYOUT_VERSION_MIN, RBI_LAYOUT_VERSION, rbi_layout_fingerprint());
         rbi_peer_doom(peer, "other layout");
         return;
     }

@@ -13,7 +13,9 @@ void rbi_control_hello(struct ringbus *bus)
 {
     struct rbi_wire_hello hello = {.protocol_min = RBI_WIRE_PROTOCOL_MIN,
                                    .protocol_max = RBI_WIRE_PROTOCOL_MAX,
-                                   .fingerprint = rbi_layout_fingerprint()};
+                                   .fingerprint = rbi_layout_fingerprint(),
+                                   .layout_min = RBI_LAYOUT_VERSION_MIN,
+                                   .layout_max = RBI_LAYOUT_VERSION};
     rbi_text_format(&hello.software, "libringbus %s", ringbus_version());
     rbi_text_set(&hello.program, bus->program);
     (void)rbi_control_send(bus, RBI_WIRE_HELLO, &hello, NULL, 0);

@@ -104,6 +104,7 @@ struct rbi_end {
     bool said_bye;           /* it was we who ended it: the peer reads on up to our DISCONNECT */
     bool holds;              /* what it leaves goes to others before anything new (redeliver.c) */
     struct rbi_again *again; /* closed, and what waits for another receiver (redeliver.c) */
+    uint16_t ready_version;  /* the newest that the peer's READY and we know; 0: none came yet */
     bool broken;             /* its read position is impossible: closed by the next tick */
     bool reported_up;        /* the application has had its READY event */
     struct rbi_end_drain drain;

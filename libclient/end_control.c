@@ -76,7 +76,7 @@ static bool send_ack(struct ringbus *bus, struct rbi_end *end, enum rbi_reason r
 {
     unsigned char payload[RBI_CONTROL_BODY_MAX];
     const struct rbi_ready_ack ack = {
-        .version = RBI_READY_VERSION_MAX, .reason = (uint32_t)reason, .features = features(bus)};
+        .version = end->ready_version, .reason = (uint32_t)reason, .features = features(bus)};
     const uint64_t size = rbi_ready_ack_encode(&ack, payload);
     return send_control(bus, end, RBI_RECORD_READY_ACK, 0, payload, size);
 }
@@ -324,6 +324,7 @@ static void on_ready(struct ringbus *bus, struct rbi_end *end, const struct rbi_
     input.terms.ping_misses = 1;
     input.hold = (ready.features & RBI_FEATURE_DEBUG_HOLD) != 0;
     input.terms.dead_after_ms = ready.dead_after_ms;
+    end->ready_version = (uint16_t)rbi_min_u64(ready.version_max, RBI_READY_VERSION_MAX);
     if (ready.version_min > RBI_READY_VERSION_MAX || ready.version_max < RBI_READY_VERSION_MIN ||
         rbi_link_terms_check(&input.terms) != 0 || bus->closing) {
         input.reason = RBI_REASON_REFUSED;
@@ -340,11 +341,13 @@ static void on_ready_ack(struct ringbus *bus, struct rbi_end *end, const struct 
         rbi_end_bad_peer(bus, end, "READY_ACK cannot be read");
         return;
     }
+    /* What it has chosen must be among what our READY offered. */
+    const bool agreed = ack.reason == 0 && ack.version >= RBI_READY_VERSION_MIN &&
+                        ack.version <= RBI_READY_VERSION_MAX;
     const struct rbi_link_input input = {.type = RBI_LINK_READY_ACK,
                                          .hold = (ack.features & RBI_FEATURE_DEBUG_HOLD) != 0,
-                                         .reason = ack.reason == 0 ? RBI_REASON_NONE
-                                                                   : RBI_REASON_REFUSED};
-    if (end->phase == RBI_END_LEAVING && !end->reported_up && end->wanted && ack.reason == 0 &&
+                                         .reason = agreed ? RBI_REASON_NONE : RBI_REASON_REFUSED};
+    if (end->phase == RBI_END_LEAVING && !end->reported_up && end->wanted && agreed &&
         end->leave_reason != RBI_REASON_SILENT) {
         /* The news of its end has overtaken it: for the peer the link was READY, and what it
          * sent since lies behind this. */

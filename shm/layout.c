@@ -3,10 +3,10 @@
 
 #include <xxhash.h>
 
-uint64_t rbi_layout_fingerprint(void)
+static uint64_t fingerprint_of(uint32_t version)
 {
-    static const uint64_t facts[] = {
-        RBI_LAYOUT_VERSION,
+    const uint64_t facts[] = {
+        version,
         RBI_LINE,
         RBI_PAGE,
         sizeof(struct rbi_segment_header),
@@ -27,4 +27,19 @@ uint64_t rbi_layout_fingerprint(void)
         offsetof(struct rbi_pool_head, classes),
     };
     return XXH3_64bits(facts, sizeof facts);
+}
+
+uint64_t rbi_layout_fingerprint(void)
+{
+    return fingerprint_of(RBI_LAYOUT_VERSION_MIN);
+}
+
+uint32_t rbi_layout_version_of(uint64_t fingerprint)
+{
+    for (uint32_t version = RBI_LAYOUT_VERSION; version >= RBI_LAYOUT_VERSION_MIN; version--) {
+        if (fingerprint_of(version) == fingerprint) {
+            return version;
+        }
+    }
+    return 0;
 }

@@ -14,8 +14,19 @@
 #include "shm/atomic.h"
 #include "shm/base.h"
 
-#define RBI_SEGMENT_MAGIC  UINT64_C(0x3130537542676e52) /* "RngBuS01" in memory */
+#define RBI_SEGMENT_MAGIC UINT64_C(0x3130537542676e52) /* "RngBuS01" in memory */
+
+/*
+ * Sides of different versions work together when they differ only in what lies in reserved
+ * space, zero until then: segments bear the oldest version with which they can be read, and
+ * every one between that and the newest is taken. Tests build sides that are older or newer.
+ */
+#ifndef RBI_LAYOUT_VERSION
 #define RBI_LAYOUT_VERSION 4U
+#endif
+#ifndef RBI_LAYOUT_VERSION_MIN
+#define RBI_LAYOUT_VERSION_MIN RBI_LAYOUT_VERSION
+#endif
 
 /** What a segment holds. */
 enum rbi_segment_kind {
@@ -183,9 +194,11 @@ struct rbi_pool_head {
 _Static_assert(sizeof(struct rbi_pool_head) == 320, "layout");
 
 /**
- * Identifies this build's idea of all layouts above: a hash over sizes, offsets
- * and RBI_LAYOUT_VERSION. Peers with another value are refused before mapping.
+ * Identifies this build's idea of all layouts above: a hash over sizes, offsets and
+ * RBI_LAYOUT_VERSION_MIN. What this build makes bears it.
  */
 uint64_t rbi_layout_fingerprint(void);
+/** Version of a fingerprint that this build can read, or 0. Others are refused before mapping. */
+uint32_t rbi_layout_version_of(uint64_t fingerprint);
 
 #endif

@@ -121,7 +121,7 @@ static void write_header(const struct rbi_segment *segment, enum rbi_segment_kin
     struct rbi_segment_header *header = segment->base;
     RBI_ASSERT(header != NULL); /* mapped: map() has succeeded */
     header->magic = RBI_SEGMENT_MAGIC;
-    header->version = RBI_LAYOUT_VERSION;
+    header->version = RBI_LAYOUT_VERSION_MIN;
     header->kind = (uint32_t)kind;
     header->fingerprint = rbi_layout_fingerprint();
     header->size_bytes = segment->size;
@@ -191,9 +191,9 @@ static int check_fd(int fd, uint64_t size_min, uint64_t size_max, uint64_t *size
 static int
 check_header(const struct rbi_segment_header *header, enum rbi_segment_kind kind, uint64_t size)
 {
-    if (header->magic != RBI_SEGMENT_MAGIC || header->version != RBI_LAYOUT_VERSION ||
-        header->kind != (uint32_t)kind || header->fingerprint != rbi_layout_fingerprint() ||
-        header->size_bytes != size) {
+    if (header->magic != RBI_SEGMENT_MAGIC || header->version == 0 ||
+        header->version != rbi_layout_version_of(header->fingerprint) ||
+        header->kind != (uint32_t)kind || header->size_bytes != size) {
         return -EPROTO;
     }
     return 0;

@@ -141,7 +141,9 @@ static int hello(struct rbi_ctl_control *control)
 {
     struct rbi_wire_hello body = {.protocol_min = RBI_WIRE_PROTOCOL_MIN,
                                   .protocol_max = RBI_WIRE_PROTOCOL_MAX,
-                                  .fingerprint = rbi_layout_fingerprint()};
+                                  .fingerprint = rbi_layout_fingerprint(),
+                                  .layout_min = RBI_LAYOUT_VERSION_MIN,
+                                  .layout_max = RBI_LAYOUT_VERSION};
     rbi_text_format(&body.software, "ringbusctl %s", ringbus_version());
     rbi_text_set(&body.program, "ringbusctl");
     int r = frame_send(control, RBI_WIRE_HELLO, &body);

@@ -39,6 +39,9 @@ static void test_layout_fingerprint_is_stable(void **state)
     (void)state;
     assert_true(rbi_layout_fingerprint() != 0);
     assert_true(rbi_layout_fingerprint() == rbi_layout_fingerprint());
+    assert_int_equal(rbi_layout_version_of(rbi_layout_fingerprint()), RBI_LAYOUT_VERSION_MIN);
+    assert_int_equal(rbi_layout_version_of(rbi_layout_fingerprint() + 1), 0);
+    assert_int_equal(rbi_layout_version_of(0), 0);
 }
 
 int main(void)
