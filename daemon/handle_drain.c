@@ -60,8 +60,9 @@ drain_order(const struct rbi_request *request, struct rbi_endpoint *endpoint, bo
         endpoint->state = seen;
         rbi_registry_update(request->daemon, endpoint);
     }
-    rbi_log(RBI_LOG_INFO, start ? "drain" : "undrain", "path=%s by_uid=%" PRIu32 " by_pid=%" PRIu32,
-            endpoint->path.bytes, request->peer->uid, request->peer->pid);
+    rbi_log(RBI_LOG_INFO, start ? "drain" : "undrain", "path=%s by_uid=%" PRIu32 " by_pid=%s",
+            endpoint->path.bytes, request->peer->uid,
+            rbi_log_pid(&(struct rbi_log_pid){{0}}, request->peer->pid));
     rbi_peer_send(endpoint->peer, RBI_WIRE_DRAIN_ORDER, &order, 0);
 }
 

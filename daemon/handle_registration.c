@@ -256,8 +256,8 @@ void rbi_handle_registration(const struct rbi_request *request)
     peer->endpoint = endpoint;
     request->daemon->counters.registrations++;
     rbi_log(endpoint->cluster ? RBI_LOG_INFO : RBI_LOG_DEBUG, "registered",
-            "path=%s incarnation=%" PRIu32 " uid=%" PRIu32 " pid=%" PRIu32, endpoint->path.bytes,
-            endpoint->incarnation, peer->uid, peer->pid);
+            "path=%s incarnation=%" PRIu32 " uid=%" PRIu32 " pid=%s", endpoint->path.bytes,
+            endpoint->incarnation, peer->uid, rbi_log_pid(&(struct rbi_log_pid){{0}}, peer->pid));
     const struct rbi_wire_registered registered = {.cluster = endpoint->cluster_id,
                                                    .instance = endpoint->instance,
                                                    .incarnation = endpoint->incarnation,

@@ -2,6 +2,7 @@
 #include "daemon/log.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -99,6 +100,15 @@ const char *rbi_log_quote(struct rbi_log_text *out, const char *text, size_t len
     }
     out->bytes[used++] = '"';
     out->bytes[used] = '\0';
+    return out->bytes;
+}
+
+const char *rbi_log_pid(struct rbi_log_pid *out, uint32_t pid)
+{
+    if (pid == 0) {
+        return "unknown";
+    }
+    (void)snprintf(out->bytes, sizeof(out->bytes), "%" PRIu32, pid);
     return out->bytes;
 }
 

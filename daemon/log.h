@@ -30,6 +30,13 @@ struct rbi_log_text {
 /** Usage: rbi_log_quote(&(struct rbi_log_text){{0}}, text, length). */
 const char *rbi_log_quote(struct rbi_log_text *out, const char *text, size_t length);
 
+/** A process number for people to read: "unknown" for one of another PID namespace. */
+struct rbi_log_pid {
+    char bytes[12];
+};
+/** @param pid  0: the kernel has no number for it here */
+const char *rbi_log_pid(struct rbi_log_pid *out, uint32_t pid);
+
 /** Lets one line through in each interval. Zero-initialise. */
 struct rbi_log_limit {
     uint64_t next_ns;

@@ -90,14 +90,15 @@ static void peer_log_end(const struct rbi_peer *peer)
         return;
     }
     if (!endpoint) {
-        rbi_log(RBI_LOG_DEBUG, "disconnected", "uid=%" PRIu32 " pid=%" PRIu32 " why=\"%s\"",
-                peer->uid, peer->pid, peer->doom_reason);
+        rbi_log(RBI_LOG_DEBUG, "disconnected", "uid=%" PRIu32 " pid=%s why=\"%s\"", peer->uid,
+                rbi_log_pid(&(struct rbi_log_pid){{0}}, peer->pid), peer->doom_reason);
         return;
     }
     const bool left = endpoint->state == RBI_ENDPOINT_CLOSED;
     rbi_log(endpoint->cluster ? RBI_LOG_INFO : RBI_LOG_DEBUG, left ? "left" : "died",
-            "path=%s incarnation=%" PRIu32 " uid=%" PRIu32 " pid=%" PRIu32 " why=\"%s\"",
-            endpoint->path.bytes, endpoint->incarnation, peer->uid, peer->pid, peer->doom_reason);
+            "path=%s incarnation=%" PRIu32 " uid=%" PRIu32 " pid=%s why=\"%s\"",
+            endpoint->path.bytes, endpoint->incarnation, peer->uid,
+            rbi_log_pid(&(struct rbi_log_pid){{0}}, peer->pid), peer->doom_reason);
     if (!left) {
         peer->daemon->counters.deaths++;
     }

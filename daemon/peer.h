@@ -46,11 +46,11 @@ struct rbi_peer {
     uint64_t last_event_revision; /* a change is told once, however many prefixes match */
 
     /* In. */
-    bool hello;   /* HELLO was answered */
+    bool hello;        /* HELLO was answered */
     uint16_t protocol; /* that both speak; 0 until then */
-    bool hangup;  /* nothing more will come than what lies in the socket */
-    bool reset;   /* the socket has reported an error; what lies in it can still be read */
-    bool stalled; /* its bucket of control messages is empty */
+    bool hangup;       /* nothing more will come than what lies in the socket */
+    bool reset;        /* the socket has reported an error; what lies in it can still be read */
+    bool stalled;      /* its bucket of control messages is empty */
     bool fds_truncated;
     struct rbi_wire_stream stream;
     struct rbi_fdlist fds; /* of the frame that has begun */

@@ -109,8 +109,8 @@ static void out_overflow(struct rbi_peer *peer)
     if (rbi_log_limit_pass(&daemon->overflow_limit, rbi_loop_now_ns(daemon->loop), LOG_LIMIT_NS,
                            &suppressed)) {
         rbi_log(RBI_LOG_WARNING, "client_does_not_read",
-                "uid=%" PRIu32 " pid=%" PRIu32 " queued=%" PRIu32 " suppressed=%" PRIu64, peer->uid,
-                peer->pid, peer->out_count, suppressed);
+                "uid=%" PRIu32 " pid=%s queued=%" PRIu32 " suppressed=%" PRIu64, peer->uid,
+                rbi_log_pid(&(struct rbi_log_pid){{0}}, peer->pid), peer->out_count, suppressed);
     }
     rbi_peer_doom(peer, "does not read");
 }

@@ -65,9 +65,9 @@ void rbi_request_refuse_quota(const struct rbi_request *request, const struct rb
     if (rbi_log_limit_pass(&daemon->refusal_limit, rbi_loop_now_ns(daemon->loop), LOG_LIMIT_NS,
                            &suppressed)) {
         rbi_log(RBI_LOG_WARNING, "quota_refused",
-                "path=%s uid=%" PRIu32 " pid=%" PRIu32 " why=\"%s\" suppressed=%" PRIu64,
-                peer->endpoint ? peer->endpoint->path.bytes : "none", peer->uid, peer->pid,
-                why->bytes, suppressed);
+                "path=%s uid=%" PRIu32 " pid=%s why=\"%s\" suppressed=%" PRIu64,
+                peer->endpoint ? peer->endpoint->path.bytes : "none", peer->uid,
+                rbi_log_pid(&(struct rbi_log_pid){{0}}, peer->pid), why->bytes, suppressed);
     }
     rbi_request_refuse(request, RBI_CODE_QUOTA, "%s", why->bytes);
 }
@@ -111,8 +111,8 @@ void rbi_peer_violation(struct rbi_peer *peer, uint32_t reply_to, const char *fo
     if (rbi_log_limit_pass(&daemon->bad_frame_limit, rbi_loop_now_ns(daemon->loop), LOG_LIMIT_NS,
                            &suppressed)) {
         struct rbi_log_text quoted;
-        rbi_log(RBI_LOG_WARNING, "bad_frame",
-                "uid=%" PRIu32 " pid=%" PRIu32 " why=%s suppressed=%" PRIu64, peer->uid, peer->pid,
+        rbi_log(RBI_LOG_WARNING, "bad_frame", "uid=%" PRIu32 " pid=%s why=%s suppressed=%" PRIu64,
+                peer->uid, rbi_log_pid(&(struct rbi_log_pid){{0}}, peer->pid),
                 rbi_log_quote(&quoted, text, strlen(text)), suppressed);
     }
     rbi_peer_send_error(peer, reply_to, RBI_CODE_BAD_PEER, 0, "%s", text);

@@ -155,6 +155,9 @@ static void test_three_namespaces(void **state)
     assert_int_equal(atomic_load(&bus_shared[WORD_OPENED]), KILLS);
     atomic_store(&bus_shared[WORD_END], 1);
     assert_int_equal(child_wait(two, NODE_MS), 0);
+    /* No process has number 0: what has none here is said to be unknown. */
+    assert_int_equal(cluster_log_count(&cluster, "pid=0"), 0);
+    assert_true(cluster_log_count(&cluster, "pid=unknown") > KILLS);
     /* It lives, and answers to its own stop. */
     assert_int_equal(cluster_stop(&cluster), 0);
 }
