@@ -187,8 +187,9 @@ void rbi_request_handle(struct rbi_peer *peer,
     union rbi_wire_body body;
     struct rbi_wire_fault fault;
     const struct request_entry *entry = request_find(header->type);
-    if (!entry && peer->hello && !rbi_wire_type_known(header->type)) {
-        /* Of a later protocol than this daemon told in HELLO_OK: skipped by its length. */
+    if (!entry && peer->hello && header->version > RBI_WIRE_PROTOCOL_MAX &&
+        !rbi_wire_type_known(header->type)) {
+        /* Of a later protocol than HELLO_OK told: skipped by its length. */
         rbi_peer_send_error(peer, header->serial, RBI_CODE_VERSION, 0,
                             "message type %u is not known to this daemon, which speaks protocol %u",
                             header->type, RBI_WIRE_PROTOCOL_MAX);
