@@ -142,7 +142,8 @@ static bool is_wanted(const struct operation *operation)
     if (only && strcmp(only, operation->name) != 0) {
         return false;
     }
-    return options.mode == ROUND_KILL || !operation->by_calls;
+    const bool lives_on = options.mode == ROUND_PAUSE || options.mode == ROUND_STALL;
+    return options.mode == ROUND_KILL || (!operation->by_calls && !(operation->leaves && lives_on));
 }
 
 int main(int argc, char **argv)

@@ -108,6 +108,40 @@ static void send_burst(struct victim *victim)
     }
 }
 
+static int send_filling(struct victim *victim, unsigned i)
+{
+    begun(victim, 1);
+    const int r =
+        ringbus_send(victim->node.bus, &victim->to, 0, victim->filling[i], MESSAGE_LARGE, 0);
+    if (r == 1) {
+        sent(victim, 1);
+    }
+    return r;
+}
+
+/* Until the lane is full; then it sleeps until there is room, and sends one more. */
+static void fill_and_wait(struct victim *victim)
+{
+    unsigned i = 0;
+    int r = 1;
+    while (i + 1 < OPERATION_FILL && (r = send_filling(victim, i)) == 1) {
+        i++;
+    }
+    while (r == RINGBUS_E_FULL) {
+        CHECK(ringbus_wait(victim->node.bus, -1) == 1);
+        poll_once(victim);
+        r = send_filling(victim, i);
+    }
+    CHECK(r == 1 || is_refusal(victim, r));
+}
+
+static void prepare_filling(struct victim *victim)
+{
+    for (unsigned i = 0; i < OPERATION_FILL; i++) {
+        message_write(victim->filling[i], MESSAGE_LARGE, victim->round, victim->next + i);
+    }
+}
+
 static void send_parts(struct victim *victim)
 {
     const struct ringbus_part parts[] = {
@@ -312,11 +346,28 @@ static const struct operation link_one = {.partners = 1};
 static void open_before(struct victim *victim)
 {
     operation_open(victim);
+    prepare_filling(victim);
 }
 
 static void link_only(struct victim *victim)
 {
     operation_link(victim, &link_one);
+}
+
+static void untarget(struct victim *victim)
+{
+    CHECK(ringbus_untarget(victim->node.bus, CRASH_PARTNER "/1") == 0);
+    poll_once(victim);
+}
+
+/* Takes in the link that the partner has asked for, and uses it at once. */
+static void accept_only(struct victim *victim)
+{
+    while (victim->node.events[RINGBUS_EVENT_READY] == 0) {
+        CHECK(ringbus_wait(victim->node.bus, -1) >= 0);
+        poll_once(victim);
+    }
+    send_filling(victim, 0);
 }
 
 static void close_at_once(struct victim *victim)
@@ -343,6 +394,12 @@ static const struct operation operations[] = {
      .before = prepare_small,
      .run = send_small},
     {.name = "send_burst", .first_partner = PARTNER_ASLEEP, .partners = 1, .run = send_burst},
+    {.name = "send_full",
+     .partners = 1,
+     .blocks = true,
+     .fills = true,
+     .before = prepare_filling,
+     .run = fill_and_wait},
     {.name = "claim_commit", .partners = 1, .before = prepare_small, .run = claim_and_commit},
     {.name = "claim_abort", .partners = 1, .before = prepare_small, .run = claim_and_abort},
     {.name = "loan_all",
@@ -371,6 +428,14 @@ static const struct operation operations[] = {
      .by_calls = true,
      .before = open_before,
      .run = link_only},
+    {.name = "accept",
+     .partners = 1,
+     .unlinked = true,
+     .wanted = true,
+     .by_calls = true,
+     .before = open_before,
+     .run = accept_only},
+    {.name = "untarget", .partners = 1, .leaves = true, .run = untarget},
     {.name = "close", .partners = 1, .by_calls = true, .leaves = true, .run = close_at_once},
     {.name = "drain", .partners = 1, .by_calls = true, .leaves = true, .run = close_drained},
 };

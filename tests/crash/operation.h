@@ -7,6 +7,8 @@
  */
 #include "crash/message.h"
 
+#define OPERATION_FILL 12U
+
 /** Endpoint of a round that is going to die. */
 struct victim {
     struct node node;
@@ -21,6 +23,7 @@ struct victim {
     unsigned replies;
     bool keeping; /* the handler keeps what it gets */
     unsigned char payload[MESSAGE_MAX];
+    unsigned char filling[OPERATION_FILL][MESSAGE_LARGE]; /* more than a lane takes */
 };
 
 /** What the partner sends right before the first instruction. */
@@ -40,8 +43,10 @@ struct operation {
     bool keeps;             /* the victim keeps the referenced message of the warm-up */
     bool by_calls;          /* rich in system calls: killed at each, and somewhere in between */
     bool unlinked;          /* no link before the operation */
+    bool wanted;            /* the partner asks for the victim, not the other way round */
     bool leaves;            /* it may leave in order: LEFT is as good as CRASHED */
-    bool blocks;            /* it sleeps until the partner sends */
+    bool blocks;            /* it sleeps until the partner sends, or with fills has read */
+    bool fills;             /* it writes until there is no room */
     enum operation_given given;
     void (*before)(struct victim *victim); /* may be NULL */
     void (*run)(struct victim *victim);

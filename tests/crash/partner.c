@@ -198,6 +198,9 @@ void partners_open(const struct cluster *cluster)
     options.pool[0] = (struct ringbus_pool_class){.chunk_bytes = 2048, .count = 1};
     node_open_with(&witness, &options);
     witness_to = node_target(&witness, CRASH_PARTNER "/1", 1, &partners[0].node);
+    /* Both lanes whole from the start: PINGs alone would map them page by page as time goes on. */
+    CHECK(ringbus_send(partners[0].node.bus, &partners[0].node.peer, 0, "", 0, 0) == 1);
+    RUN_UNTIL(witness.messages == 1, NODE_MS, &witness);
 }
 
 void partners_close(void)
@@ -205,6 +208,15 @@ void partners_close(void)
     node_close(&witness);
     for (unsigned at = 0; at < PARTNER_COUNT; at++) {
         node_close(&partners[at].node);
+    }
+}
+
+void partners_want(const struct operation *operation, bool on)
+{
+    struct ringbus *bus = partners[operation->first_partner].node.bus;
+    if (operation->wanted) {
+        CHECK((on ? ringbus_target(bus, CRASH_VICTIM, NULL, NULL)
+                  : ringbus_untarget(bus, CRASH_VICTIM)) == 0);
     }
 }
 

@@ -86,10 +86,12 @@ step(struct trace *trace, const struct operation *operation, enum trace_how how)
     }
 }
 
-/** Gives a victim that sleeps, or is about to, the one message that wakes it. */
+/** Gives a victim that sleeps, or is about to, what wakes it: a message, or room. */
 static void wake(const struct operation *operation)
 {
-    if (operation->blocks && !woken) {
+    if (operation->fills) {
+        partners_settle();
+    } else if (operation->blocks && !woken) {
         partners_give(operation, GIVEN_SMALL);
         woken = true;
     }
@@ -162,7 +164,8 @@ static void judge_link(const struct partner *partner,
     CHECK(partner->lives >= 1 && partner->downs == partner->lives);
     CHECK(partner->reasons[0] == reason ||
           (partner->lives == 2 && partner->reasons[0] == RINGBUS_REASON_REPLACED) ||
-          (operation->leaves && partner->reasons[0] == RINGBUS_REASON_LEFT));
+          (operation->leaves && (partner->reasons[0] == RINGBUS_REASON_LEFT ||
+                                 partner->reasons[0] == RINGBUS_REASON_UNTARGETED)));
 }
 
 /* Exactly the committed prefix: what had returned is there, what had not begun is not. */
@@ -193,7 +196,7 @@ static void settle_daemon(const struct cluster *cluster, const struct holding *b
     const uint64_t deadline_ms = test_now_ms() + DOWN_MS;
     for (;;) {
         holding_take(cluster, &now);
-        if (holding_equal(baseline, &now, false)) {
+        if (holding_counts_equal(baseline, &now)) {
             return;
         }
         if (test_now_ms() > deadline_ms) {
@@ -226,11 +229,11 @@ static void kill_there(const struct cluster *cluster,
     wait_down();
     out->down_ns = machine_now_ns() - killed_ns;
     partners_settle();
-    if (baseline && operation->unlinked) {
+    if (operation->unlinked) {
         settle_daemon(cluster, baseline);
     }
     judge(operation, &account, RINGBUS_REASON_CRASHED);
-    CHECK(!baseline || holding_own_equal(baseline));
+    CHECK(holding_own_equal(baseline));
 }
 
 /* ---- two lives -------------------------------- */
@@ -309,7 +312,7 @@ static void pause_there(struct trace *trace,
     partners_settle();
     judge_return(operation, got);
     (void)close(pidfd);
-    CHECK(!baseline || holding_own_equal(baseline));
+    CHECK(holding_own_equal(baseline));
 }
 
 /* ---- the round -------------------------------- */
@@ -336,7 +339,7 @@ static void restart_there(struct trace *trace,
     judge(order->operation, &account, RINGBUS_REASON_CRASHED);
     judge_second(order->operation);
     (void)close(pidfd);
-    CHECK(!baseline || holding_own_equal(baseline));
+    CHECK(holding_own_equal(baseline));
 }
 
 /* ---- no death yet -------------------------------- */

@@ -32,7 +32,7 @@ struct round_result {
     uint64_t down_ns; /* from the kill until the last partner knew */
 };
 
-/** Starts rounds on a bus. @param baseline  what is held between two rounds, or NULL: unknown */
+/** @param baseline  what is held between two rounds */
 void round_run(const struct cluster *cluster,
                const struct operation *operation,
                enum round_mode mode,

@@ -47,21 +47,26 @@ void sweep_say_where(void)
     }
 }
 
-void sweep_begin(const struct cluster *at, const struct sweep_options *with)
+/* Each question is a connection, which the daemon may close after the next look. */
+static void take_quiet(struct holding *out)
 {
-    cluster = at;
-    options = *with;
     partners_settle();
-    holding_take(cluster, &at_start);
-    /* Each question is a connection, which the daemon may close after the next look. */
+    holding_take(cluster, out);
     for (unsigned i = 0; i < START_LOOKS; i++) {
         struct holding again;
         test_sleep_ms(2);
         holding_take(cluster, &again);
-        if (again.daemon.process.fds < at_start.daemon.process.fds) {
-            at_start = again;
+        if (again.daemon.process.fds < out->daemon.process.fds) {
+            *out = again;
         }
     }
+}
+
+void sweep_begin(const struct cluster *at, const struct sweep_options *with)
+{
+    cluster = at;
+    options = *with;
+    take_quiet(&at_start);
 }
 
 /* ---- a sweep -------------------------------- */
@@ -119,17 +124,17 @@ static struct round_point point(const struct operation *operation, unsigned i)
 }
 
 /* Partners hear of a death before the daemon has closed the last descriptor of the dead. */
-static void take_before(struct holding *before)
+static void take_when_back(const struct holding *start, struct holding *out)
 {
     const uint64_t deadline_ms = test_now_ms() + SETTLE_MS;
     for (;;) {
         partners_run();
-        holding_take(cluster, before);
-        if (holding_counts_equal(&at_start, before)) {
+        holding_take(cluster, out);
+        if (holding_counts_equal(start, out)) {
             return;
         }
         if (test_now_ms() > deadline_ms) {
-            (void)holding_equal(&at_start, before, true);
+            (void)holding_equal(start, out, true);
             CHECK(!"what was held before the first victim is held again");
         }
     }
@@ -164,20 +169,25 @@ static void check_after(const struct holding *before)
 int sweep_operation(const struct operation *operation)
 {
     struct round_result result;
+    struct holding start = at_start;
     struct holding before;
     struct sweep sweep = {0};
     uint64_t random = options.seed;
     const uint64_t start_ms = test_now_ms();
     const struct round_point whole = {.calls = operation->by_calls ? UINT32_MAX : 0,
                                       .instructions = operation->by_calls ? 0 : UINT32_MAX};
+    partners_want(operation, true);
+    if (operation->wanted) {
+        take_quiet(&start);
+    }
     /* Twice whole: its length, and all that is made once is made. */
     for (unsigned i = 0; i < 2; i++) {
-        if (run_at(operation, ROUND_KILL, whole, NULL, &result) != 0) {
+        if (run_at(operation, ROUND_KILL, whole, &start, &result) != 0) {
             return -1;
         }
     }
     sweep.length = operation->by_calls ? 2 * result.calls : result.instructions;
-    take_before(&before);
+    take_when_back(&start, &before);
     const bool all = options.points == 0 || options.points >= sweep.length;
     const unsigned stride = all ? options.shards : sweep.length / options.points;
     unsigned at = all ? options.shard : (unsigned)(bus_random(&random) % stride);
@@ -189,6 +199,8 @@ int sweep_operation(const struct operation *operation)
         at += stride;
     } while ((result.reached || at <= sweep.length) && options.at < 0);
     check_after(&before);
+    partners_want(operation, false);
+    take_when_back(&at_start, &before);
     say(operation, &sweep, start_ms);
     return 0;
 }
