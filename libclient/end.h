@@ -106,6 +106,7 @@ struct rbi_end {
     struct rbi_again *again; /* closed, and what waits for another receiver (redeliver.c) */
     uint16_t ready_version;  /* the newest that the peer's READY and we know; 0: none came yet */
     bool broken;             /* its read position is impossible: closed by the next tick */
+    bool failed;             /* it ended before READY_ACK was read: reported when the lane is */
     bool reported_up;        /* the application has had its READY event */
     struct rbi_end_drain drain;
     struct rbi_segment own_side;

@@ -182,7 +182,7 @@ static void begin_leaving(struct ringbus *bus, struct rbi_end *end, enum rbi_rea
     rbi_wait_nudge(bus);
 }
 
-static void report_failed(struct ringbus *bus, struct rbi_end *end)
+void rbi_end_report_failed(struct ringbus *bus, struct rbi_end *end)
 {
     int error = RINGBUS_E_PEER_GONE;
     const char *text = "the peer ended before the link was READY";
@@ -197,6 +197,13 @@ static void report_failed(struct ringbus *bus, struct rbi_end *end)
         text = "the peer broke the protocol before the link was READY";
     }
     rbi_target_introduce_failed(bus, &end->peer, error, text, false);
+}
+
+static void report_up(struct ringbus *bus, struct rbi_end *end)
+{
+    rbi_count(bus, RBI_COUNTER_links_opened, 1);
+    end->reported_up = true;
+    rbi_emit_simple(bus, RINGBUS_EVENT_READY, &end->peer, end->path, RBI_REASON_NONE, 0);
 }
 
 static void
@@ -238,12 +245,10 @@ carry_out(struct ringbus *bus, struct rbi_end *end, const struct rbi_link_action
         rbi_cluster_end_changed(bus, end);
     }
     if (todo & RBI_LINK_DO_REPORT_UP) {
-        rbi_count(bus, RBI_COUNTER_links_opened, 1);
-        end->reported_up = true;
-        rbi_emit_simple(bus, RINGBUS_EVENT_READY, &end->peer, end->path, RBI_REASON_NONE, 0);
+        report_up(bus, end);
     }
     if ((todo & RBI_LINK_DO_REPORT_FAILED) && end->wanted) {
-        report_failed(bus, end);
+        end->failed = true; /* unless its lane says otherwise, when that is read to its end */
     }
     if (todo & (RBI_LINK_DO_REPORT_SUSPECT | RBI_LINK_DO_REPORT_ALIVE)) {
         report_suspicion(bus, end);
@@ -347,13 +352,12 @@ static void on_ready_ack(struct ringbus *bus, struct rbi_end *end, const struct 
     const struct rbi_link_input input = {.type = RBI_LINK_READY_ACK,
                                          .hold = (ack.features & RBI_FEATURE_DEBUG_HOLD) != 0,
                                          .reason = agreed ? RBI_REASON_NONE : RBI_REASON_REFUSED};
-    if (end->phase == RBI_END_LEAVING && !end->reported_up && end->wanted && agreed &&
+    if (end->phase == RBI_END_LEAVING && end->failed && agreed &&
         end->leave_reason != RBI_REASON_SILENT) {
         /* The news of its end has overtaken it: for the peer the link was READY, and what it
          * sent since lies behind this. */
-        rbi_count(bus, RBI_COUNTER_links_opened, 1);
-        end->reported_up = true;
-        rbi_emit_simple(bus, RINGBUS_EVENT_READY, &end->peer, end->path, RBI_REASON_NONE, 0);
+        end->failed = false;
+        report_up(bus, end);
         return;
     }
     end->drain.understood = (ack.features & RBI_FEATURE_DRAIN) != 0;

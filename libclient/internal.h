@@ -467,6 +467,8 @@ void rbi_end_bad_peer(struct ringbus *bus, struct rbi_end *end, const char *what
 
 /** Lane of a leaving end is empty: give back what was not read, report, close. In poll only. */
 void rbi_end_finish_leaving(struct ringbus *bus, struct rbi_end *end);
+/** It never became usable, and nothing is left that could say otherwise. */
+void rbi_end_report_failed(struct ringbus *bus, struct rbi_end *end);
 /** The first message from @p position on that was not consumed. @return whether there is one */
 bool rbi_unread_next(struct ringbus *bus,
                      struct rbi_end *end,

@@ -197,6 +197,9 @@ void rbi_end_finish_leaving(struct ringbus *bus, struct rbi_end *end)
         rbi_text_set(&down.text, "");
         (void)rbi_control_send(bus, RBI_WIRE_LINK_DOWN, &down, NULL, 0);
     }
+    if (end->failed) {
+        rbi_end_report_failed(bus, end);
+    }
     if (end->reported_up) {
         struct rbi_queued_event *down =
             rbi_emit_simple(bus, RINGBUS_EVENT_DOWN, &end->peer, end->path, end->leave_reason,

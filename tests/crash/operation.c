@@ -7,6 +7,11 @@
 #define REQUEST_MS 60000U
 #define DRAIN_MS   5000U
 
+static void poll_once(struct victim *victim)
+{
+    CHECK(ringbus_poll(victim->node.bus, 1000) >= 0);
+}
+
 /* ---- sending -------------------------------- */
 
 /* Payloads are made before the operation: their making is not what is tested. */
@@ -244,11 +249,6 @@ void operation_on_message(struct node *node, const struct ringbus_message *messa
     }
 }
 
-static void poll_once(struct victim *victim)
-{
-    CHECK(ringbus_poll(victim->node.bus, 1000) >= 0);
-}
-
 static void keep_next(struct victim *victim)
 {
     victim->keeping = true;
@@ -367,7 +367,8 @@ static void accept_only(struct victim *victim)
         CHECK(ringbus_wait(victim->node.bus, -1) >= 0);
         poll_once(victim);
     }
-    send_filling(victim, 0);
+    victim->to = victim->node.peer;
+    CHECK(send_filling(victim, 0) == 1);
 }
 
 static void close_at_once(struct victim *victim)

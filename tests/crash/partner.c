@@ -50,8 +50,14 @@ static void send_next(struct partner *partner, size_t size, bool request)
         partner->requests |= bit(number);
         CHECK(ringbus_request(partner->node.bus, &partner->victim, 0, payload, size, 0, REQUEST_MS,
                               on_result, (void *)(uintptr_t)number) == 1);
-    } else {
-        CHECK(ringbus_send(partner->node.bus, &partner->victim, 0, payload, size, 0) == 1);
+        return;
+    }
+    const int r = ringbus_send(partner->node.bus, &partner->victim, 0, payload, size, 0);
+    if (r != 1) {
+        /* READY may be the last that is heard of one that dies while it is linked. */
+        CHECK(operation_now->unlinked && (r == RINGBUS_E_PEER_GONE || r == RINGBUS_E_NOT_READY ||
+                                          r == RINGBUS_E_NO_INSTANCE || r == RINGBUS_E_NOT_TARGET));
+        partner->sent--;
     }
 }
 

@@ -286,6 +286,27 @@ static void wait_ended(int pidfd)
     }
 }
 
+/*
+ * While it was stepped nobody answered it: the victim may have lost patience with the partners
+ * before its point. That is no case of this test.
+ */
+static bool gave_up_first(const struct operation *operation, pid_t pid, int pidfd)
+{
+    bool any = false;
+    for (unsigned i = 0; i < operation->partners; i++) {
+        any |= partners[operation->first_partner + i].reasons[0] == RINGBUS_REASON_GIVEN_UP;
+    }
+    if (any) {
+        CHECK(++voids < VOID_MAX);
+        CHECK(kill(pid, SIGKILL) == 0);
+        wait_ended(pidfd);
+        wait_down();
+        partners_settle();
+        (void)close(pidfd);
+    }
+    return any;
+}
+
 static void pause_there(struct trace *trace,
                         const struct operation *operation,
                         bool asleep,
@@ -302,6 +323,9 @@ static void pause_there(struct trace *trace,
     wait_down();
     out->down_ns = machine_now_ns() - stopped_ns;
     partners_settle();
+    if (gave_up_first(operation, trace->pid, pidfd)) {
+        return;
+    }
     judge(operation, &account, RINGBUS_REASON_SILENT);
     for (unsigned i = 0; i < operation->partners; i++) {
         got[i] = partners[operation->first_partner + i].got;

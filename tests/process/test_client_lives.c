@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client that dies and comes back under its address before its server has looked: the end
- * of the old life comes first, however much of it is still to be read (scenario 2).
+ * Lives so short that they are over before the peer has looked: a client that comes back under
+ * its address, where the end of the old life comes first, however much of it is still to be
+ * read (scenario 2); a server that dies in the moment in which it was found.
  */
 #include "support/bus.h"
 #include "support/test.h"
@@ -121,6 +122,63 @@ static void test_next_life_begins_behind_the_end_of_the_last(void **state)
     assert_int_equal(bus_fd_count(), fds);
 }
 
+/* ---- a server that dies young -------------------------------- */
+
+#define YOUNG_ROUNDS 10U
+
+static void greet_and_die(struct node *node, const struct ringbus_event *event)
+{
+    const uint64_t life = atomic_load(&bus_shared[WORD_LIFE]);
+    if (event->type == RINGBUS_EVENT_READY) {
+        CHECK(ringbus_send(node->bus, &event->addr, 0, &life, sizeof life, 0) == 1);
+        atomic_store(&bus_shared[WORD_SENT], life);
+        (void)kill(getpid(), SIGKILL);
+    }
+}
+
+static void serve_shortly(const struct cluster *at, void *context)
+{
+    static struct node young = {.on_event = greet_and_die};
+    (void)context;
+    node_open(&young, at, SERVER_1);
+    RUN_UNTIL(false, NODE_MS, &young);
+}
+
+/*
+ * It took up the link that we asked for, sent, and died before we had read a word of it: that
+ * is a link that was READY, and what it had committed is delivered.
+ */
+static void test_server_that_dies_before_its_answer_is_read(void **state)
+{
+    (void)state;
+    static struct node client;
+    bus_shared_reset();
+    for (uint64_t life = 1; life <= YOUNG_ROUNDS; life++) {
+        client.on_event = NULL;
+        client.on_message = NULL;
+        node_open(&client, &cluster, NULL);
+        assert_int_equal(ringbus_target(client.bus, SERVER_1, NULL, NULL), 0);
+        atomic_store(&bus_shared[WORD_LIFE], life);
+        const pid_t pid = child_start(serve_shortly, &cluster, NULL);
+        /* Seldom: what it does upon our READY, and its end, lie between two polls. */
+        const uint64_t deadline_ms = test_now_ms() + NODE_MS;
+        while (client.events[RINGBUS_EVENT_DOWN] + client.events[RINGBUS_EVENT_LINK_FAILED] == 0) {
+            assert_true(test_now_ms() < deadline_ms);
+            assert_true(ringbus_poll(client.bus, 10) >= 0);
+            test_sleep_ms(READY_MS);
+        }
+        assert_int_equal(child_wait(pid, NODE_MS), 128 + SIGKILL);
+        assert_int_equal(atomic_load(&bus_shared[WORD_SENT]), life);
+        assert_int_equal(client.events[RINGBUS_EVENT_READY], 1);
+        assert_int_equal(client.messages, 1);
+        assert_int_equal(client.events[RINGBUS_EVENT_DOWN], 1);
+        assert_int_equal(client.events[RINGBUS_EVENT_LINK_FAILED], 0);
+        assert_int_equal(client.reason, RINGBUS_REASON_CRASHED);
+        assert_int_equal(node_stats(&client).bad_peer, 0);
+        node_close(&client);
+    }
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -138,6 +196,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_next_life_begins_behind_the_end_of_the_last),
+        cmocka_unit_test(test_server_that_dies_before_its_answer_is_read),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
