@@ -36,7 +36,7 @@ extern struct partner partners[PARTNER_COUNT];
 /** Opens all; @p dead_soon: whoever stands still is given up after some ten milliseconds. */
 void partners_open(const struct cluster *cluster);
 void partners_close(void);
-/** Before and after the rounds of an operation: the partner asks for the victim, or does no more. */
+/** Around the rounds of an operation: the partner asks for the victim, or no more. */
 void partners_want(const struct operation *operation, bool on);
 /** Forgets the last round. */
 void partners_round(const struct operation *operation, uint32_t round);
