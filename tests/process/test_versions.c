@@ -3,7 +3,8 @@
  * Scenarios 105 and 107: the release before this one (protocol 1), the one after it (newer
  * protocol, memory and READY, which still know ours) and this one work together, with the
  * daemon of this release and of the one before; others are refused in the first message, with
- * both versions in the text (for the protocol see test_daemon_hostile.c). Builds of the same sources with other constants play them.
+ * both versions in the text (for the protocol see test_daemon_hostile.c). Builds of the same
+ * sources with other constants play them.
  */
 #include "support/cluster.h"
 #include "support/raw.h"
