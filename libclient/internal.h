@@ -347,7 +347,7 @@ void rbi_control_tick(struct ringbus *bus, uint64_t now_ns);
 uint64_t rbi_control_deadline_ns(const struct ringbus *bus);
 /**
  * Queues and tries to send a frame; descriptors are borrowed. @return its serial, 0 when not
- * connected
+ * connected, or not registered yet and the frame is not HELLO or REGISTER
  */
 uint32_t rbi_control_send(struct ringbus *bus,
                           enum rbi_wire_type type,

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What may be missing. A sender that drained and closed: nothing. A sender that was killed:
+ * what it had sent to somebody who was killed too before it saw the sender's end, or who had
+ * given the sender up (it was stopped for longer than its bound) and so reads no more of it.
+ * A receiver that lives and was told CRASHED has everything.
+ */
+#include "audit.h"
+
+#include <ringbus/ringbus.h>
+#include <stddef.h>
+
+/* EXPIRED: a request whose time was over, and then its receiver died. */
+enum verdict { PRESENT, EXPIRED, LOST, BOTH_DIED, FORGOTTEN, UNKNOWN };
+
+/** The life of a slot with that incarnation; NULL: it never came to know its own. */
+static const struct soak_life *
+find(const struct soak_ledger *ledger, uint32_t life_count, uint32_t slot, uint32_t incarnation)
+{
+    for (uint32_t i = life_count; i-- > 0;) {
+        const struct soak_life *life = &ledger->lives[i];
+        if (life->slot == slot && atomic_load(&life->incarnation) == incarnation) {
+            return life;
+        }
+    }
+    return NULL;
+}
+
+/** Why a message to one receiver has no fate. */
+static enum verdict why_missing(const struct soak_life *sender, const struct soak_life *receiver)
+{
+    if (atomic_load(&sender->end) == SOAK_LEFT) {
+        return LOST;
+    }
+    if (!receiver) {
+        return BOTH_DIED;
+    }
+    const enum soak_end end = (enum soak_end)atomic_load(&receiver->end);
+    const struct soak_down *down =
+        soak_down_of(receiver, sender->slot, atomic_load(&sender->incarnation));
+    if (down) {
+        return down->reason == RINGBUS_REASON_CRASHED ? LOST : FORGOTTEN;
+    }
+    return end == SOAK_LIVING ? UNKNOWN : BOTH_DIED;
+}
+
+static enum verdict audit_one(const struct soak_ledger *ledger,
+                              const struct soak_life *sender,
+                              uint32_t life_count,
+                              const struct soak_fate *fate)
+{
+    const uint32_t bit = UINT32_C(1) << fate->to_slot;
+    const uint32_t known =
+        atomic_load(&fate->delivered) | atomic_load(&fate->not_seen) | atomic_load(&fate->maybe);
+    if ((known & bit) != 0) {
+        return PRESENT;
+    }
+    if (fate->timed_out != 0 && soak_down_of(sender, fate->to_slot, fate->to_incarnation)) {
+        return EXPIRED;
+    }
+    return why_missing(sender, find(ledger, life_count, fate->to_slot, fate->to_incarnation));
+}
+
+static unsigned bits(uint32_t mask)
+{
+    return (unsigned)__builtin_popcount(mask);
+}
+
+static void add_known(const struct soak_fate *fate, struct soak_sums *sums)
+{
+    const uint32_t delivered = atomic_load(&fate->delivered);
+    const uint32_t maybe = atomic_load(&fate->maybe);
+    const uint32_t back = atomic_load(&fate->not_seen) | maybe;
+    sums->accepted += fate->receivers;
+    sums->delivered += bits(delivered);
+    sums->returned += bits(back & ~delivered);
+    sums->maybe += bits(maybe & delivered);
+}
+
+/** A broadcast does not say which receivers took it, only how many. */
+static enum verdict audit_broadcast(const struct soak_life *sender, const struct soak_fate *fate)
+{
+    const uint32_t known =
+        atomic_load(&fate->delivered) | atomic_load(&fate->not_seen) | atomic_load(&fate->maybe);
+    if (bits(known) >= fate->receivers) {
+        return PRESENT;
+    }
+    return atomic_load(&sender->end) == SOAK_LEFT ? LOST : BOTH_DIED;
+}
+
+/** Whether anybody may still read what a dead sender had sent. */
+static bool
+anybody_reads(const struct soak_ledger *ledger, const struct soak_life *sender, uint32_t life_count)
+{
+    for (uint32_t i = 0; i < life_count; i++) {
+        const struct soak_life *life = &ledger->lives[i];
+        if (atomic_load(&life->end) == SOAK_LIVING && life->slot != sender->slot &&
+            !soak_down_of(life, sender->slot, atomic_load(&sender->incarnation)) &&
+            atomic_load(&life->incarnation) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool soak_audit(struct soak_ledger *ledger,
+                uint32_t life,
+                uint32_t life_count,
+                bool patient,
+                struct soak_sums *sums)
+{
+    const struct soak_life *sender = &ledger->lives[life];
+    const uint32_t accepted = atomic_load(&sender->accepted);
+    struct soak_sums found = {.refused = atomic_load(&sender->refused)};
+    for (uint32_t seq = 1; seq <= accepted; seq++) {
+        const struct soak_fate *fate = soak_fate(ledger, sender, seq);
+        const enum verdict verdict = fate->kind == SOAK_BROADCAST
+                                         ? audit_broadcast(sender, fate)
+                                         : audit_one(ledger, sender, life_count, fate);
+        add_known(fate, &found);
+        const uint32_t known = atomic_load(&fate->delivered) | atomic_load(&fate->not_seen) |
+                               atomic_load(&fate->maybe);
+        const unsigned missing = fate->receivers > bits(known) ? fate->receivers - bits(known) : 0;
+        if (verdict == UNKNOWN || (verdict == BOTH_DIED && fate->kind == SOAK_BROADCAST &&
+                                   patient && anybody_reads(ledger, sender, life_count))) {
+            return false;
+        }
+        if (verdict == LOST) {
+            soak_violation(ledger,
+                           "message %u of %u of life %u (slot %u, incarnation %u, %s) to slot %u, "
+                           "incarnation %u is lost; kind %u",
+                           seq, accepted, life, sender->slot, atomic_load(&sender->incarnation),
+                           atomic_load(&sender->end) == SOAK_LEFT ? "left" : "killed",
+                           fate->to_slot, fate->to_incarnation, fate->kind);
+        }
+        found.returned += verdict == EXPIRED ? missing : 0;
+        found.both_died += verdict == BOTH_DIED ? missing : 0;
+        found.forgotten += verdict == FORGOTTEN ? missing : 0;
+    }
+    sums->accepted += found.accepted;
+    sums->delivered += found.delivered;
+    sums->returned += found.returned;
+    sums->maybe += found.maybe;
+    sums->both_died += found.both_died;
+    sums->forgotten += found.forgotten;
+    sums->refused += found.refused;
+    return true;
+}
