@@ -10,7 +10,8 @@
  *        bits  8..15  flags (RBI_RECORD_*)
  *        bits 16..23  words of extension between the tag and the payload, 0..255
  *        bits 24..28  parts of the payload, 0 = one part without a part table
- *        bits 29..31  zero when sent, ignored when received
+ *        bits 29..30  zero when sent, ignored when received
+ *        bit  31      zero when sent; set later: the sender has taken it back (shm/lane.h)
  *
  *   body = tag (8 bytes) | extension (8 x words) | payload, or a reference
  *

@@ -294,7 +294,9 @@ int rbi_end_attach(struct ringbus *bus,
     }
     const struct rbi_page *page = end->peer_page.base;
     /* Fixed for the life of the endpoint; a peer that lies here only delays itself. */
-    end->peer_sleeps = (((const volatile struct rbi_page *)page)->flags & RBI_PAGE_BUSY_POLL) == 0;
+    const uint64_t flags_raw = ((const volatile struct rbi_page *)page)->flags;
+    end->peer_sleeps = (flags_raw & RBI_PAGE_BUSY_POLL) == 0;
+    end->peer_fenced = (flags_raw & RBI_PAGE_FENCED) != 0;
     end->peer_sleep_epoch = &page->sleep_epoch;
     /* Most links are idle: they take no more than READY and PING need, until a message goes. */
     rbi_lane_tx_shut(&end->tx);

@@ -101,6 +101,7 @@ struct rbi_end {
     enum rbi_reason pending_ack;
     uint32_t silent_ms;      /* leaving: see struct ringbus_event */
     bool wanted;             /* we are its requester */
+    bool peer_fenced;        /* rbi_barrier_everywhere() covers the peer, as it says */
     bool said_bye;           /* it was we who ended it: the peer reads on up to our DISCONNECT */
     bool holds;              /* what it leaves goes to others before anything new (redeliver.c) */
     struct rbi_again *again; /* closed, and what waits for another receiver (redeliver.c) */

@@ -282,6 +282,15 @@ void rbi_end_peer_gone(struct ringbus *bus, struct rbi_end *end, enum rbi_reason
     }
 }
 
+void rbi_end_withdrawn(struct ringbus *bus, struct rbi_end *end)
+{
+    end->read_out = true; /* the same goes for all that follows, but for its DISCONNECT */
+    if (end->phase == RBI_END_LEAVING) {
+        end->leave_reason = RBI_REASON_GIVEN_UP; /* before it ended itself */
+    }
+    rbi_end_peer_gone(bus, end, RBI_REASON_GIVEN_UP);
+}
+
 void rbi_end_bad_peer(struct ringbus *bus, struct rbi_end *end, const char *what)
 {
     if (end->phase == RBI_END_CLOSED || end->leave_reason == RBI_REASON_BAD_PEER) {

@@ -28,6 +28,7 @@
 #include "libclient/request.h"
 #include "libclient/undelivered.h"
 #include "libclient/watched.h"
+#include "shm/barrier.h"
 #include "shm/bell.h"
 #include "shm/handoff.h"
 #include "shm/lane.h"
@@ -461,6 +462,8 @@ void rbi_end_peer_gone(struct ringbus *bus, struct rbi_end *end, enum rbi_reason
 /** What the peer sent cannot be mapped, and has not been for a while: ends the link. */
 void rbi_end_starved(struct ringbus *bus, struct rbi_end *end);
 /** The peer broke the rules. */
+/** The peer gave us up while we did not run, and has taken back what we had not begun to read. */
+RBI_COLD void rbi_end_withdrawn(struct ringbus *bus, struct rbi_end *end);
 void rbi_end_bad_peer(struct ringbus *bus, struct rbi_end *end, const char *what);
 
 /* ---- undelivered.c: what a peer that is gone had not consumed ----------------------------- */
@@ -655,8 +658,8 @@ struct rbi_outgoing {
     uint64_t tag; /* correlation of REQ, REP, ERROR */
     const struct ringbus_part *parts;
     unsigned part_count;
-    uint64_t size;  /* sum of the parts */
-    uint32_t chunk; /* a chunk that holds it already, or RBI_CHUNK_NONE */
+    uint64_t size;         /* sum of the parts */
+    uint32_t chunk;        /* a chunk that holds it already, or RBI_CHUNK_NONE */
     unsigned record_flags; /* RBI_RECORD_* that do not follow from the flags */
 };
 

@@ -227,7 +227,8 @@ static int make_memory(struct ringbus *bus, const struct rbi_pool_plan *plan)
         return rbi_fail_errno(bus, r, "memory of the endpoint page");
     }
     bus->page = bus->page_segment.base;
-    bus->page->flags = bus->busy_mode ? RBI_PAGE_BUSY_POLL : 0;
+    bus->page->flags =
+        (bus->busy_mode ? RBI_PAGE_BUSY_POLL : 0) | (rbi_barrier_join() ? RBI_PAGE_FENCED : 0);
     bus->size_max = rbi_max_u64(rbi_pool_chunk_max(&bus->pool), bus->inline_max);
     return 0;
 }

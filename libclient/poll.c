@@ -285,7 +285,11 @@ static unsigned poll_lane(struct ringbus *bus, struct rbi_end *end, unsigned max
         }
         if (RBI_LIKELY(r == RBI_LANE_OK)) {
             /* Should we die in it: nobody else looks at this line while we live. */
-            rbi_store_rlx(end->own_begun_pos, end->rx.pos);
+            rbi_store_asym(end->own_begun_pos, end->rx.pos);
+            if (RBI_UNLIKELY(rbi_lane_is_withdrawn(&raw))) {
+                rbi_end_withdrawn(bus, end);
+                break;
+            }
             r = take_record(bus, end, &raw);
         }
         if (RBI_UNLIKELY(r != 0)) {

@@ -7,6 +7,11 @@
  * Three positions say what became of a message. Before the read position that the receiver has
  * published: consumed. From there to the record that it had begun last: consumed, too, though it
  * had not said so yet. That record itself: its handler may have run. Behind it: not seen.
+ *
+ * A receiver that was given up may be alive and go on at any moment. What it has not begun is
+ * withdrawn first: it stores which record it begins, then looks whether that is withdrawn; we
+ * mark the records, have the kernel fence the processor that it may run on, and then load what it
+ * has begun. Either it sees the mark, or we see that it has begun.
  */
 #include "libclient/internal.h"
 
@@ -62,22 +67,34 @@ static bool still_held(struct ringbus *bus,
 /*
  * Dead, or it has told us itself that it reads nothing more. Whoever ends a link for another
  * reason reads our lane to its end first, and who was only silent may wake up and do so, until its
- * side of the bell is hung up (residue.c).
+ * side of the bell is hung up (residue.c): the daemon's word that it is dead is about its
+ * connection.
  */
 static bool reads_no_more(struct rbi_end *end)
 {
     if (end->bell >= 0) {
         end->hung_up |= rbi_bell_is_hung_up(end->bell);
     }
-    return end->hung_up || end->leave_reason == RBI_REASON_CRASHED ||
-           end->leave_reason == RBI_REASON_REPLACED ||
-           (end->leave_reason == RBI_REASON_LEFT && !end->said_bye);
+    return end->hung_up || (end->leave_reason == RBI_REASON_LEFT && !end->said_bye);
+}
+
+/* Given up, whatever it does itself. @return whether it reads no more of this link */
+static bool withdraw(const struct rbi_end *end, uint64_t first)
+{
+    const bool given_up = end->leave_reason == RBI_REASON_SILENT ||
+                          end->leave_reason == RBI_REASON_CRASHED ||
+                          end->leave_reason == RBI_REASON_REPLACED;
+    if (!given_up || !end->peer_fenced) {
+        return false;
+    }
+    rbi_lane_withdraw(&end->tx, first);
+    return rbi_barrier_everywhere();
 }
 
 static void look(struct ringbus *bus, struct rbi_end *end, struct rbi_unread *unread)
 {
     unread->first = rbi_lane_unread_first(&end->tx);
-    unread->doubtful = !reads_no_more(end);
+    unread->doubtful = !reads_no_more(end) && !withdraw(end, unread->first);
     unread->over = !end->holds;
     /* Untrusted: where it cannot be, it says nothing. It was stored before the peer's end. */
     const uint64_t begun = rbi_load_rlx(end->peer_begun_pos) - unread->first;

@@ -56,6 +56,20 @@ static inline void rbi_store_rlx(rbi_au64 *p, uint64_t v)
     atomic_store_explicit(p, v, memory_order_relaxed);
 }
 
+/*
+ * The hot half of an asymmetric fence (shm/barrier.h): this store, then this load, in that
+ * order for the compiler, which keeps volatile accesses as they are written.
+ */
+static inline void rbi_store_asym(rbi_au64 *p, uint64_t v)
+{
+    atomic_store_explicit((volatile rbi_au64 *)p, v, memory_order_relaxed);
+}
+
+static inline uint64_t rbi_load_asym(const rbi_au64 *p)
+{
+    return atomic_load_explicit((const volatile rbi_au64 *)p, memory_order_relaxed);
+}
+
 /** One read, never repeated by the compiler: the peer may change the word between two. */
 static inline uint64_t rbi_word_get(const rbi_word *p)
 {

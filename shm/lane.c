@@ -164,3 +164,13 @@ int rbi_lane_unread_at(const struct rbi_lane_tx *tx, uint64_t pos, struct rbi_la
     out->next = pos + rbi_lane_record_bytes(size);
     return RBI_LANE_OK;
 }
+
+void rbi_lane_withdraw(const struct rbi_lane_tx *tx, uint64_t pos)
+{
+    struct rbi_lane_record record;
+    while (rbi_lane_unread_at(tx, pos, &record) == RBI_LANE_OK) {
+        rbi_au64 *word = rbi_au64_at(tx->base, pos & tx->mask);
+        rbi_store_rlx(word, rbi_load_rlx(word) | RBI_LANE_WITHDRAWN);
+        pos = record.next;
+    }
+}

@@ -187,6 +187,13 @@ uint64_t rbi_lane_used(const struct rbi_lane_tx *tx);
  */
 RBI_MUST_CHECK int
 rbi_lane_unread_at(const struct rbi_lane_tx *tx, uint64_t pos, struct rbi_lane_record *out);
+/**
+ * Marks every record from @p pos on as withdrawn, for a receiver that was given up and may go
+ * on all the same: one that looks after this delivers none of them.
+ */
+void rbi_lane_withdraw(const struct rbi_lane_tx *tx, uint64_t pos);
+/** Receiver, after an rbi_store_asym(): whether a record that it looked at is withdrawn. */
+static inline bool rbi_lane_is_withdrawn(const struct rbi_lane_record *record);
 /** First position that the peer had not released; checked, falls back to the last good value. */
 uint64_t rbi_lane_unread_first(const struct rbi_lane_tx *tx);
 

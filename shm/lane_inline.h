@@ -10,6 +10,9 @@
 
 #include <errno.h>
 
+/** In a commit word: the sender has taken the record back (bit 31 of its meta). */
+#define RBI_LANE_WITHDRAWN (UINT64_C(1) << 63)
+
 /** Bytes that a record with a body of @p size takes in the lane. */
 static inline uint64_t rbi_lane_record_bytes(uint64_t size)
 {
@@ -174,6 +177,13 @@ RBI_MUST_CHECK static inline int rbi_lane_peek_once(const struct rbi_lane_rx *rx
 {
     const uint64_t body_max = rbi_lane_body_max_once(rx->pos, rx->mask);
     return rbi_lane_peek_up_to(rx, body_max, -EMSGSIZE, out);
+}
+
+static inline bool rbi_lane_is_withdrawn(const struct rbi_lane_record *record)
+{
+    /* Ordered by the kernel's fence, when it matters (libclient/undelivered.c). */
+    const rbi_au64 *word = rbi_au64_at_const(record->body - RBI_LANE_HEADER, 0);
+    return (rbi_load_asym(word) & RBI_LANE_WITHDRAWN) != 0;
 }
 
 static inline void rbi_lane_advance(struct rbi_lane_rx *rx, const struct rbi_lane_record *record)

@@ -109,6 +109,7 @@ enum rbi_endpoint_state {
 
 #define RBI_PAGE_BUSY_POLL  UINT64_C(1) /* flags: this endpoint never sleeps, do not look */
 #define RBI_PAGE_DEBUG_HOLD UINT64_C(2) /* it may be stopped in a debugger: for people to see */
+#define RBI_PAGE_FENCED     UINT64_C(4) /* flags: rbi_barrier_everywhere() covers it */
 
 /** Counters of an endpoint, in the order of its page. Written by the endpoint only. */
 #define RBI_COUNTERS(X)                                                                            \

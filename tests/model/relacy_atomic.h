@@ -32,14 +32,16 @@
 typedef rl::atomic<uint64_t> rbi_au64;
 typedef rl::var<uint64_t> rbi_word; /* each access is checked for races */
 
-#define rbi_load_acq(p)     (const_cast<rbi_au64 *>(p)->load(rl::mo_acquire, $))
-#define rbi_store_rel(p, v) ((p)->store((v), rl::mo_release, $))
-#define rbi_load_seq(p)     (const_cast<rbi_au64 *>(p)->load(rl::mo_seq_cst, $))
-#define rbi_store_seq(p, v) ((p)->store((v), rl::mo_seq_cst, $))
-#define rbi_load_rlx(p)     (const_cast<rbi_au64 *>(p)->load(rl::mo_relaxed, $))
-#define rbi_store_rlx(p, v) ((p)->store((v), rl::mo_relaxed, $))
-#define rbi_word_get(p)     ((uint64_t)(*const_cast<rbi_word *>(p))($))
-#define rbi_word_put(p, v)  ((*(p))($) = (uint64_t)(v))
+#define rbi_load_acq(p)      (const_cast<rbi_au64 *>(p)->load(rl::mo_acquire, $))
+#define rbi_store_rel(p, v)  ((p)->store((v), rl::mo_release, $))
+#define rbi_load_seq(p)      (const_cast<rbi_au64 *>(p)->load(rl::mo_seq_cst, $))
+#define rbi_store_seq(p, v)  ((p)->store((v), rl::mo_seq_cst, $))
+#define rbi_load_asym(p)     rbi_load_rlx(p)
+#define rbi_store_asym(p, v) rbi_store_rlx(p, v)
+#define rbi_load_rlx(p)      (const_cast<rbi_au64 *>(p)->load(rl::mo_relaxed, $))
+#define rbi_store_rlx(p, v)  ((p)->store((v), rl::mo_relaxed, $))
+#define rbi_word_get(p)      ((uint64_t)(*const_cast<rbi_word *>(p))($))
+#define rbi_word_put(p, v)   ((*(p))($) = (uint64_t)(v))
 
 /** One line of a lane: the word that may be a commit word or body, and one word that is body. */
 struct model_line {

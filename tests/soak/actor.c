@@ -164,8 +164,14 @@ static void on_message(struct ringbus *bus, const struct ringbus_message *messag
     if (atomic_load(&sender->settled)) {
         /* Killed in a send, nobody knows whether it was: that one alone may still come. */
         if (head.seq != atomic_load(&sender->accepted) + 1) {
-            soak_violation(me.ledger, "message %u of life %u came after its end", head.seq,
-                           head.life);
+            const struct soak_down *down = soak_down_of(sender, me.life->slot, me.self.incarnation);
+            soak_violation(me.ledger,
+                           "message %u of life %u (%s) came after its end; kind %u, back %x %x, "
+                           "our bit %x, it saw us end by reason %d",
+                           head.seq, head.life,
+                           atomic_load(&sender->end) == SOAK_LEFT ? "left" : "killed", fate->kind,
+                           atomic_load(&fate->not_seen), atomic_load(&fate->maybe), bit,
+                           down ? down->reason : -1);
         }
         return;
     }
@@ -287,6 +293,7 @@ static void on_event(struct ringbus *bus, const struct ringbus_event *event, voi
             soak_violation(me.ledger, "READY of slot %u while another life of it is up", slot);
         }
         me.peers[slot] = event->addr;
+        atomic_store(&me.life->up[slot], event->addr.incarnation);
         me.last_word &= ~(1U << slot);
         atomic_fetch_add(&me.life->peers, 1);
     } else if (event->type == RINGBUS_EVENT_DOWN) {
@@ -297,6 +304,7 @@ static void on_event(struct ringbus *bus, const struct ringbus_event *event, voi
         }
         me.peers[slot] = (struct ringbus_addr){0};
         soak_down_add(me.life, slot, event->addr.incarnation, event->reason);
+        atomic_store(&me.life->up[slot], 0);
     } else if (event->type == RINGBUS_EVENT_UNDELIVERED) {
         on_undelivered(event);
     }

@@ -36,9 +36,10 @@ static enum verdict why_missing(const struct soak_life *sender, const struct soa
         return BOTH_DIED;
     }
     const enum soak_end end = (enum soak_end)atomic_load(&receiver->end);
-    const struct soak_down *down =
-        soak_down_of(receiver, sender->slot, atomic_load(&sender->incarnation));
-    if (down) {
+    const uint32_t incarnation = atomic_load(&sender->incarnation);
+    const bool is_up = atomic_load(&receiver->up[sender->slot]) == incarnation;
+    const struct soak_down *down = soak_down_of(receiver, sender->slot, incarnation);
+    if (down && !is_up) { /* not only an earlier link of the same two */
         return down->reason == RINGBUS_REASON_CRASHED ? LOST : FORGOTTEN;
     }
     return end == SOAK_LIVING ? UNKNOWN : BOTH_DIED;
@@ -95,8 +96,7 @@ anybody_reads(const struct soak_ledger *ledger, const struct soak_life *sender, 
     for (uint32_t i = 0; i < life_count; i++) {
         const struct soak_life *life = &ledger->lives[i];
         if (atomic_load(&life->end) == SOAK_LIVING && life->slot != sender->slot &&
-            !soak_down_of(life, sender->slot, atomic_load(&sender->incarnation)) &&
-            atomic_load(&life->incarnation) != 0) {
+            atomic_load(&life->up[sender->slot]) == atomic_load(&sender->incarnation)) {
             return true;
         }
     }

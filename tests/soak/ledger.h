@@ -58,6 +58,7 @@ struct soak_life {
     _Atomic uint32_t quiet;       /* phase QUIET: has said its last to everybody, holds nothing */
     _Atomic uint32_t fds;         /* then: open descriptors */
     _Atomic uint32_t maps;        /* then: mappings of the bus */
+    _Atomic uint32_t up[SOAK_SLOTS_MAX]; /* incarnation that a link is READY with; 0: none */
     _Atomic uint32_t down_count;
     struct soak_down downs[SOAK_DOWNS];
 };

@@ -377,6 +377,31 @@ static void test_lane_unread_walk(void **state)
     teardown(&f);
 }
 
+/* What is withdrawn is still walked, and the receiver sees it for what it is. */
+static void test_lane_withdrawn_from_a_position_on(void **state)
+{
+    (void)state;
+    struct fixture f;
+    setup(&f, CAPACITY, (uint64_t)0 - 1024);
+    for (unsigned i = 0; i < 6; i++) {
+        assert_int_equal(put(&f, 100 + i, i), RBI_LANE_OK);
+    }
+    struct rbi_lane_record record = {0};
+    uint64_t pos = rbi_lane_unread_first(&f.tx);
+    assert_int_equal(rbi_lane_unread_at(&f.tx, pos, &record), RBI_LANE_OK);
+    rbi_lane_withdraw(&f.tx, record.next);
+    for (unsigned i = 0; i < 6; i++) {
+        assert_int_equal(rbi_lane_unread_at(&f.tx, pos, &record), RBI_LANE_OK);
+        assert_int_equal(record.size, 100 + i);
+        pos = record.next;
+        assert_int_equal(rbi_lane_peek(&f.rx, &record), RBI_LANE_OK);
+        assert_true(rbi_lane_is_withdrawn(&record) == (i > 0));
+        rbi_lane_advance(&f.rx, &record);
+    }
+    assert_int_equal(rbi_lane_unread_at(&f.tx, pos, &record), RBI_LANE_EMPTY);
+    teardown(&f);
+}
+
 /* A hostile receiver stops inside a record: the walk stays within what was written. */
 static void test_lane_unread_walk_from_inside_a_record(void **state)
 {
@@ -520,6 +545,7 @@ int main(void)
         cmocka_unit_test(test_lane_reserve_refuses_hostile_read_positions),
         cmocka_unit_test(test_lane_peek_refuses_hostile_records),
         cmocka_unit_test(test_lane_unread_walk),
+        cmocka_unit_test(test_lane_withdrawn_from_a_position_on),
         cmocka_unit_test(test_lane_unread_walk_from_inside_a_record),
         cmocka_unit_test(test_lane_release_stores_only_what_is_new),
         cmocka_unit_test(test_lane_large_records_leave_nothing),
