@@ -267,9 +267,11 @@ static void starve(rlim_t max)
     assert_int_equal(result, 0);
 }
 
+/* Each value, so that each call that needs one is the first to fail; half of them on each loop. */
 static void test_out_of_descriptors(void **state)
 {
-    for (rlim_t max = 64; max < 70; max++) {
+    const rlim_t first = strcmp(*state, "epoll") == 0 ? 65 : 64;
+    for (rlim_t max = first; max <= 80; max += 2) {
         assert_int_equal(loops_make(state, "handshake_timeout: 30s", ""), 0);
         starve(max);
         assert_int_equal(cluster_stop(&loops_cluster), 0);
