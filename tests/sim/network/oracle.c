@@ -216,10 +216,10 @@ static void down(struct life *at, const struct life *of, const struct ringbus_ev
     }
     view->up = false;
     view->gave_up |= !of->ended;
+    view->ended_here |= event->reason == RINGBUS_REASON_UNTARGETED && at->untargets;
     if (of->ended || of->leaving) {
         return;
     }
-    view->ended_here |= event->reason == RINGBUS_REASON_UNTARGETED && at->untargets;
     bool right = false;
     switch (event->reason) {
     case RINGBUS_REASON_SILENT:
