@@ -155,6 +155,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
                                   .publish = {.segment = RBI_SEGMENT_NULL},
                                   .signal_fd = -1};
     rbi_peers_init(&daemon->peers);
+    rbi_closer_init(&daemon->closer);
     rbi_log_init();
     rbi_log_set_level(daemon->config.daemon.log_level);
     int result = rbi_listener_place(options->socket_path, daemon->config.daemon.socket, path);
@@ -231,5 +232,6 @@ void rbi_daemon_deinit(struct rbi_daemon *daemon)
     rbi_watches_deinit(&daemon->watches);
     rbi_registry_deinit(&daemon->registry);
     rbi_quota_deinit(&daemon->quota);
+    rbi_closer_deinit(&daemon->closer);
     rbi_notify_close();
 }

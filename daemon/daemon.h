@@ -3,9 +3,11 @@
 #define RINGBUS_DAEMON_DAEMON_H
 /*
  * daemon/daemon.h - ringbusd as a whole: owns everything, starts and stops it. One
- * thread. It names, admits, introduces and watches; it is never on the data path.
+ * thread, but for the closing of what is large (closer.h). It names, admits, introduces and
+ * watches; it is never on the data path.
  */
 #include "bus/config.h"
+#include "daemon/closer.h"
 #include "daemon/link.h"
 #include "daemon/listener.h"
 #include "daemon/peer.h"
@@ -74,6 +76,7 @@ struct rbi_daemon {
     struct rbi_links links;
     struct rbi_relink relink;
     struct rbi_settle settle;
+    struct rbi_closer closer;
     struct rbi_daemon_counters counters;
     struct rbi_log_limit bad_frame_limit;
     struct rbi_log_limit overflow_limit;

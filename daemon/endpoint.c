@@ -50,7 +50,7 @@ struct rbi_endpoint *rbi_endpoint_free(struct rbi_endpoint *endpoint)
         (void)close(endpoint->page_fd);
     }
     if (endpoint->pool_fd >= 0) {
-        (void)close(endpoint->pool_fd);
+        rbi_closer_close(&endpoint->daemon->closer, endpoint->pool_fd, endpoint->pool_bytes);
     }
     rbi_charge_release(&endpoint->instance_charge);
     rbi_charge_release(&endpoint->bytes_charge);

@@ -111,7 +111,7 @@ static void quiet(const struct cluster *at, void *context)
     }
 }
 
-/* ---- scenario 1 ------------------------------------------------------------------------------- */
+/* ---- scenario 1 --------------------------------------------------------------------------- */
 
 static void test_all_killed_and_started_again(void **state)
 {
@@ -162,7 +162,7 @@ static void test_all_killed_and_started_again(void **state)
     }
 }
 
-/* ---- scenario 2 ------------------------------------------------------------------------------- */
+/* ---- scenario 2 --------------------------------------------------------------------------- */
 
 static struct {
     uint32_t up; /* incarnation of the life that is READY; 0 none */
