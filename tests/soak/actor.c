@@ -162,8 +162,9 @@ static void on_message(struct ringbus *bus, const struct ringbus_message *messag
     struct soak_fate *fate = soak_fate(me.ledger, sender, head.seq);
     const uint32_t bit = UINT32_C(1) << me.life->slot;
     if (atomic_load(&sender->settled)) {
-        /* Killed in a send, nobody knows whether it was: that one alone may still come. */
-        if (head.seq != atomic_load(&sender->accepted) + 1) {
+        /* What it was killed in sending, and what we were stopped in handling, may still come. */
+        if (head.seq != atomic_load(&sender->accepted) + 1 &&
+            head.seq != atomic_load(&sender->doubt[me.life->slot])) {
             const struct soak_down *down = soak_down_of(sender, me.life->slot, me.self.incarnation);
             soak_violation(me.ledger,
                            "message %u of life %u (%s) came after its end; kind %u, back %x %x, "
@@ -238,6 +239,7 @@ static void on_result(struct ringbus *bus, const struct ringbus_result *result, 
             fate->timed_out = 1; /* it is still on its way */
         } else {
             atomic_fetch_or(&fate->maybe, bit);
+            atomic_store(&me.life->doubt[fate->to_slot], seq);
         }
         break;
     case RINGBUS_NOT_SENT:
@@ -271,6 +273,7 @@ static void on_undelivered(const struct ringbus_event *event)
     }
     if (event->maybe_seen) {
         atomic_fetch_or(&fate->maybe, bit);
+        atomic_store(&me.life->doubt[slot], head.seq);
     } else {
         atomic_fetch_or(&fate->not_seen, bit);
         if ((atomic_load(&fate->delivered) & bit) != 0) {

@@ -58,7 +58,8 @@ struct soak_life {
     _Atomic uint32_t quiet;       /* phase QUIET: has said its last to everybody, holds nothing */
     _Atomic uint32_t fds;         /* then: open descriptors */
     _Atomic uint32_t maps;        /* then: mappings of the bus */
-    _Atomic uint32_t up[SOAK_SLOTS_MAX]; /* incarnation that a link is READY with; 0: none */
+    _Atomic uint32_t doubt[SOAK_SLOTS_MAX]; /* the last message that came back as maybe seen */
+    _Atomic uint32_t up[SOAK_SLOTS_MAX];    /* incarnation that a link is READY with; 0: none */
     _Atomic uint32_t down_count;
     struct soak_down downs[SOAK_DOWNS];
 };
