@@ -21,9 +21,7 @@
 
 /* Who floods us must not make others wait behind many connections that are only refused: of
  * these a few hundred take milliseconds. Who finds no place tries again a millisecond later. */
-#define BACKLOG 256
-/* Connections taken from a handed-over socket before the others have their turn. */
-#define ACCEPT_BATCH    64U
+#define BACKLOG         256
 #define PAUSE_NS        (UINT64_C(100) * 1000 * 1000)
 #define SHED_MAX        256U
 #define SHED_LOG_NS     (UINT64_C(60) * 1000 * 1000 * 1000)
@@ -255,32 +253,9 @@ static void listener_accepted(void *context, int result)
     }
 }
 
-static void listener_ready(void *context, unsigned events)
-{
-    struct rbi_daemon *daemon = context;
-    struct rbi_listener *listener = &daemon->listener;
-    (void)events;
-    for (unsigned i = 0; i < ACCEPT_BATCH; i++) {
-        const int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        const int error = fd < 0 ? -errno : 0;
-        listener_accepted(daemon, fd < 0 ? error : fd);
-        if (error != 0 && error != -ECONNABORTED && error != -EINTR) {
-            return; /* nobody is left, or it pauses */
-        }
-    }
-    rbi_loop_again(&listener->source);
-}
-
 int rbi_listener_start(struct rbi_daemon *daemon)
 {
     listener_take_reserve(&daemon->listener);
-    if (daemon->listener.handed_over) {
-        /* The accept of a daemon that was killed may wait at this very socket a little longer
-         * than the daemon lives, and only one who waits like that is woken for a connection.
-         * Who polls is always woken. */
-        return rbi_loop_add(daemon->loop, &daemon->listener.source, daemon->listener.fd,
-                            RBI_LOOP_IN, listener_ready, daemon);
-    }
     return rbi_loop_accept(daemon->loop, &daemon->listener.source, daemon->listener.fd,
                            listener_accepted, daemon);
 }
