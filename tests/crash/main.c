@@ -8,6 +8,7 @@
  * start that the seed chooses. --at: this one point, to look at it again. --jobs: so many
  * processes, each with a shard and a bus of its own.
  */
+#include "crash/outage.h"
 #include "crash/partner.h"
 #include "crash/sweep.h"
 #include "crash/victim.h"
@@ -37,8 +38,9 @@ static struct sweep_options options = {.shards = 1, .at = -1};
 
 static int usage(void)
 {
-    (void)fprintf(stderr, "usage: crash [OPERATION] [--mode kill|pause|stall|restart] [--points N] "
-                          "[--seed N] [--at N] [--shard I/N] [--jobs N]\noperations:");
+    (void)fprintf(stderr,
+                  "usage: crash [OPERATION] [--mode kill|pause|stall|restart|outage] [--points N] "
+                  "[--seed N] [--at N] [--shard I/N] [--jobs N]\noperations:");
     for (unsigned i = 0; operation_at(i); i++) {
         (void)fprintf(stderr, " %s", operation_at(i)->name);
     }
@@ -132,6 +134,7 @@ static void at_end(void)
     if (getpid() == main_pid) {
         if (!passed) {
             sweep_say_where();
+            outage_say_where();
         }
         cluster_down(&cluster);
     }
@@ -140,6 +143,9 @@ static void at_end(void)
 static bool is_wanted(const struct operation *operation)
 {
     if (only && strcmp(only, operation->name) != 0) {
+        return false;
+    }
+    if (options.mode == ROUND_OUTAGE) {
         return false;
     }
     const bool lives_on = options.mode == ROUND_PAUSE || options.mode == ROUND_STALL;
@@ -165,6 +171,9 @@ int main(int argc, char **argv)
     victims_begin(&cluster);
     partners_open(&cluster);
     sweep_begin(&cluster, &options);
+    if (options.mode == ROUND_OUTAGE) {
+        r = outage_sweep(&cluster, &options);
+    }
     for (unsigned i = 0; operation_at(i) && r == 0; i++) {
         r = is_wanted(operation_at(i)) ? sweep_operation(operation_at(i)) : 0;
     }

@@ -139,7 +139,7 @@ static void take_account(struct account *account)
 }
 
 /* Each message to the victim: its handler ran, or it came back, and never both for certain. */
-static void judge_messages_to(const struct partner *partner)
+static void judge_messages_to(const struct partner *partner, enum ringbus_reason reason)
 {
     for (uint32_t number = 0; number < partner->sent; number++) {
         const uint64_t mask = UINT64_C(1) << number;
@@ -155,6 +155,8 @@ static void judge_messages_to(const struct partner *partner)
             CHECK(!seen || (partner->returned & ~partner->maybe & mask) == 0);
         }
     }
+    /* At most the one whose handler had it is in doubt, unless the victim only stands still. */
+    CHECK(reason == RINGBUS_REASON_SILENT || (partner->maybe & (partner->maybe - 1)) == 0);
 }
 
 static void judge_link(const struct partner *partner,
@@ -183,7 +185,7 @@ judge(const struct operation *operation, const struct account *account, enum rin
         CHECK(partner->got >= account->sent && partner->got <= account->begun);
         /* Chunks of one that only stands still are its own to let go of. */
         CHECK(reason == RINGBUS_REASON_SILENT || node_pool_used(&partner->node) == 0);
-        judge_messages_to(partner);
+        judge_messages_to(partner, reason);
     }
 }
 

@@ -12,7 +12,8 @@ enum round_mode {
     ROUND_PAUSE = 1,   /* SIGSTOP there until it was given up, then SIGCONT */
     ROUND_STALL = 2,   /* stands there while the partners look, goes on in time, then killed */
     ROUND_RESTART = 3, /* SIGKILL, and its next life begins before anybody was told */
-    ROUND_MODES = 4,
+    ROUND_OUTAGE = 4,  /* the daemon instead (outage.h) */
+    ROUND_MODES = 5,
 };
 
 /** Where a victim is ended: so many system call boundaries, then so many instructions. */

@@ -24,7 +24,7 @@ static struct {
     unsigned number;
 } now;
 
-static const char *const mode_names[ROUND_MODES] = {"kill", "pause", "stall", "restart"};
+static const char *const mode_names[ROUND_MODES] = {"kill", "pause", "stall", "restart", "outage"};
 
 int sweep_mode(const char *name)
 {
@@ -48,7 +48,7 @@ void sweep_say_where(void)
 }
 
 /* Each question is a connection, which the daemon may close after the next look. */
-static void take_quiet(struct holding *out)
+void sweep_take_quiet(struct holding *out)
 {
     partners_settle();
     holding_take(cluster, out);
@@ -66,7 +66,7 @@ void sweep_begin(const struct cluster *at, const struct sweep_options *with)
 {
     cluster = at;
     options = *with;
-    take_quiet(&at_start);
+    sweep_take_quiet(&at_start);
 }
 
 /* ---- a sweep -------------------------------- */
@@ -178,7 +178,7 @@ int sweep_operation(const struct operation *operation)
                                       .instructions = operation->by_calls ? 0 : UINT32_MAX};
     partners_want(operation, true);
     if (operation->wanted) {
-        take_quiet(&start);
+        sweep_take_quiet(&start);
     }
     /* Twice whole: its length, and all that is made once is made. */
     for (unsigned i = 0; i < 2; i++) {

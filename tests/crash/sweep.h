@@ -20,6 +20,8 @@ struct sweep_options {
 int sweep_mode(const char *name);
 /** Notes what is held; the partners are open, and there was no victim yet. */
 void sweep_begin(const struct cluster *at, const struct sweep_options *with);
+/** What is held while nothing is under way. */
+void sweep_take_quiet(struct holding *out);
 /** @retval 0; -1 ptrace is not permitted here */
 int sweep_operation(const struct operation *operation);
 /** How to repeat the round that failed, on stderr. */

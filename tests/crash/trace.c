@@ -40,6 +40,19 @@ int trace_attach(struct trace *trace, pid_t pid)
     return ptrace(PTRACE_SEIZE, pid, NULL, (void *)(uintptr_t)options) == 0 ? 0 : -1;
 }
 
+int trace_interrupt(struct trace *trace)
+{
+    if (ptrace(PTRACE_INTERRUPT, trace->pid, NULL, NULL) != 0) {
+        return -1;
+    }
+    return trace_wait(trace, true) == TRACE_STEPPED ? 0 : -1;
+}
+
+int trace_detach(struct trace *trace)
+{
+    return ptrace(PTRACE_DETACH, trace->pid, NULL, NULL) == 0 ? 0 : -1;
+}
+
 int trace_resume(struct trace *trace, enum trace_how how)
 {
     /* Indexed by enum trace_how. ptrace() of glibc wants its own enumeration. */

@@ -39,6 +39,10 @@ void trace_mark_end(void);
 
 /** @retval 0; -1 errno: EPERM where ptrace is not permitted */
 int trace_attach(struct trace *trace, pid_t pid);
+/** Stops a running process, between two instructions or in its system call; waits for that. */
+int trace_interrupt(struct trace *trace);
+/** Lets a stopped process go, as if nobody had traced it. */
+int trace_detach(struct trace *trace);
 /** Lets a stopped process go on. */
 int trace_resume(struct trace *trace, enum trace_how how);
 /** @param hang  waits for the stop; false: TRACE_GOES_ON when there is none yet */
