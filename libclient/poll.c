@@ -11,8 +11,10 @@
 #include <string.h>
 
 /* Longest time without a tick while polls are slow. */
-#define LATE_NS  ((int64_t)(5 * RBI_NS_PER_MS))
-#define POLL_MAX 1000000
+#define LATE_NS ((int64_t)(5 * RBI_NS_PER_MS))
+/* So many polls without work between two looks at the coarse clock: power of two. */
+#define IDLE_LOOK 16U
+#define POLL_MAX  1000000
 /* Longest time that a message waits for the memory to map it. */
 #define STARVE_NS (1000 * RBI_NS_PER_MS)
 
@@ -368,12 +370,21 @@ static void reap(struct ringbus *bus)
 
 /*
  * Polls are counted instead of reading the clock, but how long one takes is up to the
- * handlers, and a flood can make each a long one: a look at the coarse clock, a few
- * nanoseconds for each poll that had work, keeps daemon and deadlines from waiting.
+ * handlers, and a flood can make each a long one; and how far they are apart is up to the
+ * caller, who may poll in a loop of his and then once a picture. A look at the coarse clock,
+ * a few nanoseconds for each poll that had work and for one of IDLE_LOOK that had none,
+ * keeps daemon and deadlines from waiting.
  */
 static bool is_late(const struct ringbus *bus)
 {
     return bus->tick_countdown > 1 && (int64_t)(rbi_now_coarse_ns() - bus->now_ns) > LATE_NS;
+}
+
+static RBI_COLD void look_at_clock(struct ringbus *bus)
+{
+    if (is_late(bus)) {
+        bus->tick_countdown = 1;
+    }
 }
 
 static unsigned poll_active(struct ringbus *bus, unsigned max)
@@ -432,6 +443,9 @@ static int do_poll(struct ringbus *bus, int max)
     bus->counters[RBI_COUNTER_polls]++;
     if (left == (unsigned)max) {
         rbi_core_idle_turn(bus);
+        if (RBI_UNLIKELY(bus->tick_countdown % IDLE_LOOK == 0)) {
+            look_at_clock(bus);
+        }
     } else if (is_late(bus)) {
         bus->tick_countdown = 1;
     }

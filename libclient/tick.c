@@ -14,6 +14,7 @@
 
 #define TICK_POLLS_MAX 1024U
 #define TICK_GOAL_NS   (UINT64_C(500) * 1000)
+#define TICK_LOST_NS   (16 * TICK_GOAL_NS)
 /* Silence after which a busy poller asks the kernel whether a socket has news. */
 #define QUIET_EPOLL_NS (100 * RBI_NS_PER_MS)
 /* A tick that comes later than this after its deadline is told as late. */
@@ -180,7 +181,9 @@ void rbi_tick(struct ringbus *bus, uint64_t now_ns)
 {
     const uint64_t passed_ns = now_ns - bus->now_ns;
     /* As many polls to the next tick as make about half a millisecond at this pace. */
-    if (passed_ns > TICK_GOAL_NS) {
+    if (passed_ns > TICK_LOST_NS) {
+        bus->tick_polls = 1; /* another pace: halving would take as long again and again */
+    } else if (passed_ns > TICK_GOAL_NS) {
         bus->tick_polls = bus->tick_polls > 1 ? bus->tick_polls / 2 : 1;
     } else if (bus->tick_polls < TICK_POLLS_MAX) {
         bus->tick_polls *= 2;
