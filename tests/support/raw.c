@@ -334,9 +334,11 @@ static int raw_status_row(const char *socket, const char *name, struct rbi_wire_
         return -1;
     }
     if (raw_hello(&raw) == 0 && raw_send(&raw, RBI_WIRE_QUERY, &query, NULL, 0) == 0) {
+        /* A daemon that has just begun has news of its own in between. */
         while (raw_receive(&raw, &message, RAW_TIMEOUT_MS) == 0 &&
-               message.header.type == RBI_WIRE_ROW_STATUS) {
-            if (strcmp(message.body.row_status.name.bytes, name) == 0) {
+               message.header.type != RBI_WIRE_QUERY_END) {
+            if (message.header.type == RBI_WIRE_ROW_STATUS &&
+                strcmp(message.body.row_status.name.bytes, name) == 0) {
                 *out = message.body.row_status;
                 found = 0;
             }
