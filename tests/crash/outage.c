@@ -106,7 +106,7 @@ static void wait_back(const struct cluster *cluster, const struct holding *basel
         }
         if (test_now_ms() - start_ms > BACK_MS) {
             (void)holding_equal(baseline, &after, true);
-            CHECK(!"all that was before the daemon was killed is there again");
+            bus_die(__FILE__, __LINE__, "all that was before the daemon was killed is there again");
         }
     }
 }

@@ -203,7 +203,7 @@ static void settle_daemon(const struct cluster *cluster, const struct holding *b
         }
         if (test_now_ms() > deadline_ms) {
             (void)holding_equal(baseline, &now, true);
-            CHECK(!"the daemon or a partner keeps something of a dead client");
+            bus_die(__FILE__, __LINE__, "the daemon or a partner keeps something of a dead client");
         }
         partners_run();
     }

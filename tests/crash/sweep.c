@@ -135,7 +135,7 @@ static void take_when_back(const struct holding *start, struct holding *out)
         }
         if (test_now_ms() > deadline_ms) {
             (void)holding_equal(start, out, true);
-            CHECK(!"what was held before the first victim is held again");
+            bus_die(__FILE__, __LINE__, "what was held before the first victim is held again");
         }
     }
 }
@@ -150,6 +150,9 @@ static void say(const struct operation *operation, const struct sweep *sweep, ui
     }
     if (sweep->in_use > 0) {
         (void)printf(", address in use at first in %u", sweep->in_use);
+    }
+    if (round_void_count() > 0) {
+        (void)printf(", %u void so far", round_void_count());
     }
     (void)printf("%s\n", sweep->slept ? ", asleep" : "");
     (void)fflush(stdout);

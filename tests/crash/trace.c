@@ -62,19 +62,13 @@ int trace_resume(struct trace *trace, enum trace_how how)
     return r == 0 ? 0 : -1;
 }
 
-enum trace_stop trace_wait(struct trace *trace, bool hang)
+/** @return what the status says, TRACE_GOES_ON: a signal that nobody here sends */
+static enum trace_stop stop_of(int status)
 {
-    pid_t pid = 0;
-    do {
-        pid = waitpid(trace->pid, &trace->status, __WALL | (hang ? 0 : WNOHANG));
-    } while (pid < 0 && errno == EINTR);
-    if (pid == 0) {
-        return TRACE_GOES_ON;
-    }
-    if (pid < 0 || !WIFSTOPPED(trace->status)) {
+    if (!WIFSTOPPED(status)) {
         return TRACE_EXITED;
     }
-    switch (WSTOPSIG(trace->status)) {
+    switch (WSTOPSIG(status)) {
     case MARK_BEGIN:
         return TRACE_BEGIN;
     case MARK_END:
@@ -83,9 +77,26 @@ enum trace_stop trace_wait(struct trace *trace, bool hang)
     case CALL_STOP:
         return TRACE_STEPPED;
     default:
-        /* A signal that nobody here sends: let it do what it does. */
-        (void)ptrace(PTRACE_CONT, trace->pid, NULL, (void *)(uintptr_t)WSTOPSIG(trace->status));
         return TRACE_GOES_ON;
+    }
+}
+
+enum trace_stop trace_wait(struct trace *trace, bool hang)
+{
+    for (;;) {
+        const pid_t pid = waitpid(trace->pid, &trace->status, __WALL | (hang ? 0 : WNOHANG));
+        if (pid < 0 && errno == EINTR) {
+            continue;
+        }
+        if (pid <= 0) {
+            return pid == 0 ? TRACE_GOES_ON : TRACE_EXITED;
+        }
+        const enum trace_stop stop = stop_of(trace->status);
+        if (stop != TRACE_GOES_ON) {
+            return stop;
+        }
+        /* Let it do what it does: an error that ends the process is seen as its end. */
+        (void)ptrace(PTRACE_CONT, trace->pid, NULL, (void *)(uintptr_t)WSTOPSIG(trace->status));
     }
 }
 
