@@ -297,6 +297,11 @@ static void on_event(struct ringbus *bus, const struct ringbus_event *event, voi
         }
         me.peers[slot] = event->addr;
         atomic_store(&me.life->up[slot], event->addr.incarnation);
+        if (atomic_exchange(&me.life->ready_with[slot], event->addr.incarnation) !=
+            event->addr.incarnation) {
+            atomic_store(&me.life->readies[slot], 0);
+        }
+        atomic_fetch_add(&me.life->readies[slot], 1);
         me.last_word &= ~(1U << slot);
         atomic_fetch_add(&me.life->peers, 1);
     } else if (event->type == RINGBUS_EVENT_DOWN) {

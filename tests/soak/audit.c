@@ -27,7 +27,8 @@ find(const struct soak_ledger *ledger, uint32_t life_count, uint32_t slot, uint3
 }
 
 /** Why a message to one receiver has no fate. */
-static enum verdict why_missing(const struct soak_life *sender, const struct soak_life *receiver)
+static enum verdict
+why_missing(const struct soak_life *sender, const struct soak_life *receiver, bool patient)
 {
     if (atomic_load(&sender->end) == SOAK_LEFT) {
         return LOST;
@@ -39,7 +40,15 @@ static enum verdict why_missing(const struct soak_life *sender, const struct soa
     const uint32_t incarnation = atomic_load(&sender->incarnation);
     const bool is_up = atomic_load(&receiver->up[sender->slot]) == incarnation;
     const struct soak_down *down = soak_down_of(receiver, sender->slot, incarnation);
-    if (down && !is_up) { /* not only an earlier link of the same two */
+    /* The same two may have had a link before, whose end is not this one's. */
+    const uint32_t its_own = atomic_load(&receiver->incarnation);
+    const bool earlier = atomic_load(&sender->ready_with[receiver->slot]) == its_own &&
+                         atomic_load(&sender->readies[receiver->slot]) >
+                             soak_down_times(receiver, sender->slot, incarnation);
+    if (down && end == SOAK_LIVING && patient && (is_up || earlier)) {
+        return UNKNOWN;
+    }
+    if (down && !is_up) {
         return down->reason == RINGBUS_REASON_CRASHED ? LOST : FORGOTTEN;
     }
     return end == SOAK_LIVING ? UNKNOWN : BOTH_DIED;
@@ -48,6 +57,7 @@ static enum verdict why_missing(const struct soak_life *sender, const struct soa
 static enum verdict audit_one(const struct soak_ledger *ledger,
                               const struct soak_life *sender,
                               uint32_t life_count,
+                              bool patient,
                               const struct soak_fate *fate)
 {
     const uint32_t bit = UINT32_C(1) << fate->to_slot;
@@ -59,7 +69,8 @@ static enum verdict audit_one(const struct soak_ledger *ledger,
     if (fate->timed_out != 0 && soak_down_of(sender, fate->to_slot, fate->to_incarnation)) {
         return EXPIRED;
     }
-    return why_missing(sender, find(ledger, life_count, fate->to_slot, fate->to_incarnation));
+    return why_missing(sender, find(ledger, life_count, fate->to_slot, fate->to_incarnation),
+                       patient);
 }
 
 static unsigned bits(uint32_t mask)
@@ -116,7 +127,7 @@ bool soak_audit(struct soak_ledger *ledger,
         const struct soak_fate *fate = soak_fate(ledger, sender, seq);
         const enum verdict verdict = fate->kind == SOAK_BROADCAST
                                          ? audit_broadcast(sender, fate)
-                                         : audit_one(ledger, sender, life_count, fate);
+                                         : audit_one(ledger, sender, life_count, patient, fate);
         add_known(fate, &found);
         const uint32_t known = atomic_load(&fate->delivered) | atomic_load(&fate->not_seen) |
                                atomic_load(&fate->maybe);

@@ -48,6 +48,15 @@ soak_down_of(const struct soak_life *life, uint32_t slot, uint32_t incarnation)
     return NULL;
 }
 
+uint32_t soak_down_times(const struct soak_life *life, uint32_t slot, uint32_t incarnation)
+{
+    uint32_t times = 0;
+    for (uint32_t i = atomic_load(&life->down_count); i-- > 0;) {
+        times += life->downs[i].slot == slot && life->downs[i].incarnation == incarnation;
+    }
+    return times;
+}
+
 void soak_down_add(struct soak_life *life, uint32_t slot, uint32_t incarnation, unsigned reason)
 {
     const uint32_t at = atomic_load(&life->down_count);

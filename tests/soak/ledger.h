@@ -60,6 +60,8 @@ struct soak_life {
     _Atomic uint32_t maps;        /* then: mappings of the bus */
     _Atomic uint32_t doubt[SOAK_SLOTS_MAX]; /* the last message that came back as maybe seen */
     _Atomic uint32_t up[SOAK_SLOTS_MAX];    /* incarnation that a link is READY with; 0: none */
+    _Atomic uint32_t ready_with[SOAK_SLOTS_MAX]; /* the last incarnation that was READY there */
+    _Atomic uint32_t readies[SOAK_SLOTS_MAX];    /* how often that one was */
     _Atomic uint32_t down_count;
     struct soak_down downs[SOAK_DOWNS];
 };
@@ -87,6 +89,8 @@ soak_fate(const struct soak_ledger *ledger, const struct soak_life *life, uint32
 /** The last end of a link with that life of a slot which @p life saw; NULL: none. */
 const struct soak_down *
 soak_down_of(const struct soak_life *life, uint32_t slot, uint32_t incarnation);
+/** How often @p life saw a link with that life of a slot end. */
+uint32_t soak_down_times(const struct soak_life *life, uint32_t slot, uint32_t incarnation);
 void soak_down_add(struct soak_life *life, uint32_t slot, uint32_t incarnation, unsigned reason);
 
 /** Something that must not be: says what, and the soak fails. */
