@@ -209,6 +209,11 @@ static enum rbi_drain_step look(struct ringbus *bus, uint64_t now_ns, uint32_t *
         bus->drain.marked = false;
         return step;
     }
+    if (bus->redelivering > 0) {
+        bus->drain.marked = false; /* what one did not consume is on its way to another */
+        *left = bus->redelivering;
+        return RBI_DRAIN_UNTAKEN;
+    }
     if (!bus->drain.marked) {
         mark(bus);
     }

@@ -92,7 +92,7 @@ static int create_side(struct ringbus *bus, struct rbi_end *end)
     side->lane_capacity = bus->lane_bytes;
     side->returns_offset = returns_offset;
     side->returns_capacity = bus->refs_per_link;
-    rbi_store_rlx(&side->begun_pos, (uint64_t)0 - RBI_LINE); /* none yet */
+    rbi_store_rlx(&side->begun_pos, RBI_SIDE_BETWEEN); /* none yet */
     end->own_want_pos = &side->want_pos;
     end->own_begun_pos = &side->begun_pos;
     return 0;

@@ -310,6 +310,9 @@ static unsigned poll_lane(struct ringbus *bus, struct rbi_end *end, unsigned max
             break; /* DISCONNECT: nothing behind it counts */
         }
     }
+    if (taken != 0) {
+        rbi_store_rlx(end->own_begun_pos, end->rx.pos | RBI_SIDE_BETWEEN);
+    }
     /*
      * Said when the lane was found empty, when enough is due, by the next tick, or for the last
      * time: after each batch, the sender would lose the line to us, and we to it, while more is

@@ -4,9 +4,9 @@
  * untouched. It goes on to others (redeliver.c) or back to the application; then the requests to
  * the peer end, and the link.
  *
- * Three positions say what became of a message. Before the read position that the receiver has
- * published: consumed. From there to the record that it had begun last: consumed, too, though it
- * had not said so yet. That record itself: its handler may have run. Behind it: not seen.
+ * Two words of the receiver's say what became of a message. Before its read position: consumed.
+ * From there to where it had begun to handle a record: consumed, too, though it had not said so
+ * yet. That record itself: its handler may have run. Behind it: not seen.
  *
  * A receiver that was given up may be alive and go on at any moment. What it has not begun is
  * withdrawn first: it stores which record it begins, then looks whether that is withdrawn; we
@@ -96,20 +96,16 @@ static void look(struct ringbus *bus, struct rbi_end *end, struct rbi_unread *un
     unread->first = rbi_lane_unread_first(&end->tx);
     unread->doubtful = !reads_no_more(end) && !withdraw(end, unread->first);
     unread->over = !end->holds;
-    /* Untrusted: where it cannot be, it says nothing. It was stored before the peer's end. */
-    const uint64_t begun = rbi_load_rlx(end->peer_begun_pos) - unread->first;
-    unread->begun = begun < end->tx.pos - unread->first && end->leave_reason != RBI_REASON_BAD_PEER
-                        ? begun
-                        : UINT64_MAX;
+    /* Untrusted: what cannot be says nothing. It was stored before the peer's end. */
+    const uint64_t begun_raw = rbi_load_rlx(end->peer_begun_pos);
+    const uint64_t more = (begun_raw & ~RBI_SIDE_BETWEEN) - unread->first;
+    const bool possible =
+        more <= end->tx.pos - unread->first && end->leave_reason != RBI_REASON_BAD_PEER;
+    unread->more = possible ? more : 0;
+    unread->begun = possible && (begun_raw & RBI_SIDE_BETWEEN) == 0;
     const int returned = rbi_refs_collect(&end->refs, &bus->pool);
     bus->returned += returned > 0 ? (uint64_t)returned : 0;
     unread->last = last_uses(end, unread->first);
-}
-
-/* Whether a record was consumed: its handler had returned before the next was begun. */
-static bool consumed(const struct rbi_unread *unread, uint64_t distance)
-{
-    return unread->begun != UINT64_MAX && distance < unread->begun;
 }
 
 bool rbi_unread_next(struct ringbus *bus,
@@ -123,7 +119,7 @@ bool rbi_unread_next(struct ringbus *bus,
         const uint64_t distance = position - unread->first;
         out->position = position;
         out->next = position = raw.next;
-        if (consumed(unread, distance) || !own_message(&raw, &out->record)) {
+        if (distance < unread->more || !own_message(&raw, &out->record)) {
             continue;
         }
         if ((out->record.flags & RBI_RECORD_REF) != 0 &&
@@ -135,7 +131,7 @@ bool rbi_unread_next(struct ringbus *bus,
             out->view.own = true;
             out->view.message.from = rbi_addr(&bus->self);
             out->view.message.from_path = bus->self_path;
-            out->maybe_seen = unread->doubtful || distance == unread->begun;
+            out->maybe_seen = unread->doubtful || (unread->begun && distance == unread->more);
             return true;
         }
     }

@@ -25,7 +25,8 @@ struct rbi_view {
 /** How far a receiver had come when it ended. */
 struct rbi_unread {
     uint64_t first; /* position up to which it said that it had consumed */
-    uint64_t begun; /* from there to the record that it had begun last; UINT64_MAX: to none */
+    uint64_t more;  /* bytes from there on that it had consumed, too */
+    bool begun;     /* it was in the handler of the record that follows */
     bool over;      /* nothing goes on to others any more */
     bool doubtful;  /* it may live and read on: nothing is certainly unseen */
     uint64_t *last; /* for each slot, position + 1 of its last use; NULL: no memory for it */

@@ -54,6 +54,8 @@ _Static_assert(sizeof(struct rbi_segment_header) == 64, "layout");
 #define RBI_RETURNS_MIN       16U
 #define RBI_RETURNS_MAX       65536U
 
+#define RBI_SIDE_BETWEEN UINT64_C(1) /* in begun_pos, whose positions are multiples of a line */
+
 /**
  * Head of a side. The lane itself follows at lane_offset, page aligned, and is
  * mapped twice in a row from the first message on. Fields that change have 128 bytes
@@ -82,8 +84,9 @@ struct rbi_side {
     rbi_au64 written_hint;
     uint64_t reserved4[15];
     /*
-     * Owner as receiver: where the record lies that it has begun to handle last; behind read_pos
-     * until one was. Nobody looks before its end (libclient/undelivered.c): no order.
+     * Owner as receiver: where the record lies that it handles; between two polls, up to where it
+     * has handled them, with RBI_SIDE_BETWEEN. Nobody looks before its end
+     * (libclient/undelivered.c): no order.
      */
     rbi_au64 begun_pos;
     uint64_t reserved5[15];

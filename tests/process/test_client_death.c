@@ -190,6 +190,70 @@ static void test_the_one_in_the_handler_is_in_doubt(void **state)
     node.on_event = NULL;
 }
 
+/* ---- chunks -------------------------------------------------------------------------------- */
+
+#define HOLDERS     8U
+#define BROADCASTS  6U
+#define CHUNK_BYTES 20000U
+
+static void keep_it(struct node *at, const struct ringbus_message *message)
+{
+    struct ringbus_kept *kept = NULL;
+    CHECK(ringbus_keep(at->bus, message, &kept) == 0);
+}
+
+/* Keeps the first two payloads, and reads nothing more. */
+static void keep_two(const struct cluster *at, void *context)
+{
+    static struct node peer = {.on_message = keep_it};
+    node_open(&peer, at, context);
+    while (peer.messages < 2) {
+        CHECK(ringbus_poll(peer.bus, 1) >= 0);
+        CHECK(ringbus_wait(peer.bus, 1000) >= 0);
+    }
+    atomic_fetch_add(&bus_shared[WORD_READY], 1);
+    for (;;) {
+        test_sleep_ms(1000);
+    }
+}
+
+/* Chunks come back exactly, one death after the other: kept, unread, to one and to all. */
+static void test_chunks_come_back_with_each_death(void **state)
+{
+    (void)state;
+    static char paths[HOLDERS][48];
+    pid_t pids[HOLDERS];
+    bus_shared_reset();
+    for (unsigned i = 0; i < HOLDERS; i++) {
+        (void)snprintf(paths[i], sizeof paths[i], PEER "/%u", i + 1);
+        pids[i] = child_start(keep_two, &cluster, paths[i]);
+    }
+    struct ringbus_options options = node_options(&cluster, NULL);
+    options.pool[0] = (struct ringbus_pool_class){CHUNK_BYTES, 64};
+    node_open_with(&node, &options);
+    struct ringbus_addr to = node_target(&node, PEER, HOLDERS, NULL);
+    static unsigned char payload[CHUNK_BYTES];
+    to.instance = RINGBUS_ALL;
+    for (unsigned k = 0; k < BROADCASTS; k++) {
+        assert_int_equal(ringbus_send(node.bus, &to, 0, payload, sizeof payload, 0), HOLDERS);
+    }
+    for (unsigned i = 0; i < HOLDERS; i++) {
+        to.instance = (int32_t)i + 1;
+        assert_int_equal(ringbus_send(node.bus, &to, 0, payload, sizeof payload, 0), 1);
+    }
+    RUN_UNTIL(atomic_load(&bus_shared[WORD_READY]) == HOLDERS, NODE_MS, &node);
+    assert_int_equal(node_pool_used(&node), BROADCASTS + HOLDERS);
+    for (unsigned i = 0; i < HOLDERS; i++) {
+        child_kill(pids[i]);
+        RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == i + 1, NODE_MS, &node);
+        assert_int_equal(node.events[RINGBUS_EVENT_UNDELIVERED], (i + 1) * (BROADCASTS - 2 + 1));
+        assert_true(ringbus_poll(node.bus, 1) >= 0);
+        const bool last = i + 1 == HOLDERS;
+        assert_int_equal(node_pool_used(&node), last ? 0 : BROADCASTS + HOLDERS - i - 1);
+    }
+    node_close(&node);
+}
+
 /* ---- a sender dies --------------------------------------------------------------------------- */
 
 static void send_and_die(const struct cluster *at, void *context)
@@ -554,6 +618,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_killed_receiver_gives_back_what_it_had_not_read),
         cmocka_unit_test(test_the_one_in_the_handler_is_in_doubt),
+        cmocka_unit_test(test_chunks_come_back_with_each_death),
         cmocka_unit_test(test_killed_sender_is_read_to_its_end),
         cmocka_unit_test(test_claims_across_death),
         cmocka_unit_test(test_claim_on_an_old_life),

@@ -328,9 +328,8 @@ static void test_waits_for_an_instance(void **state)
  * What had gone on to a second that ends as well, before all of the first one's had: the first
  * messages of a key are the second's by now, the last ones still the first's.
  */
-static void test_two_end_one_after_the_other(void **state)
+static void two_end(bool third_first)
 {
-    (void)state;
     static char fourth[] = WORKERS "/4";
     const struct setting setting = {
         .on_down = RINGBUS_ON_DOWN_REDELIVER, .redeliver_ms = 60000, .lane_bytes = 8192};
@@ -343,13 +342,13 @@ static void test_two_end_one_after_the_other(void **state)
     for (uint64_t key = 0; count < 140; key = (key + 1) % KEYS, count++) {
         assert_int_equal(send_numbered(key, sizeof(struct numbered), 0), 1);
     }
-    child_kill(third);
+    child_kill(third_first ? third : pid);
     RUN_UNTIL(client.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &client);
     const uint64_t moved = node_stats(&client).redelivered;
     assert_true(moved > 0);
     assert_int_equal(send_numbered(0, sizeof(struct numbered), 0),
                      RINGBUS_E_FULL); /* the rest waits */
-    child_kill(pid);
+    child_kill(third_first ? pid : third);
     RUN_UNTIL(client.events[RINGBUS_EVENT_DOWN] == 2, NODE_MS, &client);
     workers[0].on_message = take_numbered;
     node_open(&workers[0], &cluster, WORKERS "/1");
@@ -358,6 +357,13 @@ static void test_two_end_one_after_the_other(void **state)
     assert_int_equal(given_back, 0);
     assert_int_equal(node_stats(&client).redelivered, moved + count);
     close_all();
+}
+
+static void test_two_end_one_after_the_other(void **state)
+{
+    (void)state;
+    two_end(true);
+    two_end(false);
 }
 
 /*
@@ -391,6 +397,32 @@ static void test_a_stopped_one_sees_nothing_that_went_on(void **state)
     assert_true(atomic_load(&bus_shared[WORD_HANDLED]) <= given_back);
     child_kill(pid);
     close_all();
+}
+
+/* Draining waits for what goes on to another as well. */
+static void test_close_drains_what_waits(void **state)
+{
+    (void)state;
+    static char fourth[] = WORKERS "/4";
+    const struct setting setting = {
+        .on_down = RINGBUS_ON_DOWN_REDELIVER, .redeliver_ms = 60000, .lane_bytes = 8192};
+    const pid_t third = open_all(&setting);
+    const pid_t pid = child_start(be_third, &cluster, fourth);
+    RUN_UNTIL(client.events[RINGBUS_EVENT_READY] == 2 && atomic_load(&bus_shared[WORD_READY]) == 2,
+              NODE_MS, &client);
+    unsigned full = 0;
+    for (uint64_t key = 0; full < 2 * KEYS; key = (key + 1) % KEYS) {
+        const int r = send_numbered(key, sizeof(struct numbered), 0);
+        assert_true(r == 1 || r == RINGBUS_E_FULL);
+        full = r == 1 ? 0 : full + 1;
+    }
+    child_kill(third);
+    RUN_UNTIL(client.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &client);
+    atomic_store(&bus_shared[WORD_GO], 1);
+    assert_int_equal(ringbus_close(client.bus, NODE_MS), 0);
+    assert_int_equal(atomic_load(&bus_shared[WORD_HANDLED]), sum(sent));
+    assert_int_equal(given_back, 0);
+    child_kill(pid);
 }
 
 /* ---- what does not -------------------------------------------------------------------------- */
@@ -572,6 +604,7 @@ int main(void)
         cmocka_unit_test(test_waits_for_an_instance),
         cmocka_unit_test(test_two_end_one_after_the_other),
         cmocka_unit_test(test_a_stopped_one_sees_nothing_that_went_on),
+        cmocka_unit_test(test_close_drains_what_waits),
         cmocka_unit_test(test_gives_back_when_nobody_comes),
         cmocka_unit_test(test_addressed_otherwise_is_given_back),
         cmocka_unit_test(test_the_one_in_the_handler_is_given_back),
