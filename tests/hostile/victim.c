@@ -35,8 +35,8 @@ static bool is_hostile(const char *path)
     return strstr(path, "/hostile/") != NULL;
 }
 
-/** Reads all of it, as an application would, and checks what the API promises. */
-static void inspect(struct victim *victim, const struct ringbus_message *message)
+/** Reads all of it, as an application would, and checks what the API promises. @p own: our own. */
+static void inspect(struct victim *victim, const struct ringbus_message *message, bool own)
 {
     size_t sum = 0;
     unsigned char mix = 0;
@@ -50,7 +50,7 @@ static void inspect(struct victim *victim, const struct ringbus_message *message
         }
         sum += part->size;
     }
-    if (!right || sum != message->size || !is_hostile(message->from_path)) {
+    if (!right || sum != message->size || is_hostile(message->from_path) == own) {
         victim->scene->broken_views++;
     }
     (void)mix;
@@ -73,7 +73,7 @@ static void on_message(struct ringbus *bus, const struct ringbus_message *messag
         return;
     }
     scene->hostile_received++;
-    inspect(victim, message);
+    inspect(victim, message, false);
     if (message->kind == RINGBUS_KIND_REQUEST) {
         (void)ringbus_reply(bus, &message->reply_to, message->data,
                             message->size < 256 ? message->size : 256, 0);
@@ -97,7 +97,7 @@ static void forget(struct victim *victim, const struct ringbus_addr *addr)
 static void check_given_back(struct victim *victim, const struct ringbus_message *message)
 {
     uint64_t number = 0;
-    inspect(victim, message);
+    inspect(victim, message, true);
     if (message->kind != RINGBUS_KIND_ONEWAY) {
         return; /* a reply holds what the hostile peer had asked */
     }
