@@ -95,6 +95,7 @@ static pid_t start_job(char **argv, unsigned shard)
 {
     char *arguments[32];
     char text[32];
+    char seed[32];
     unsigned count = 0;
     const pid_t pid = fork();
     if (pid != 0) {
@@ -104,7 +105,8 @@ static pid_t start_job(char **argv, unsigned shard)
         arguments[count] = argv[count];
     }
     (void)snprintf(text, sizeof text, "%u/%u", shard, jobs);
-    const char *const more[] = {"--shard", text, "--jobs", "0", NULL};
+    (void)snprintf(seed, sizeof seed, "%" PRIu64, options.seed);
+    const char *const more[] = {"--shard", text, "--seed", seed, "--jobs", "0", NULL};
     memcpy(&arguments[count], more, sizeof more);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)execv("/proc/self/exe", arguments);

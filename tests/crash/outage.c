@@ -18,7 +18,7 @@
 #define BACK_MS    20000U
 #define BEHIND_MAX 2000U /* instructions behind a boundary */
 /* About so many points there are until a client is linked: what a sample is spread over. */
-#define OUTAGE_POINTS 120U
+#define OUTAGE_POINTS 240U
 
 static struct {
     unsigned at;
@@ -168,12 +168,10 @@ int outage_sweep(struct cluster *cluster, const struct sweep_options *options)
     struct holding baseline;
     unsigned count = 0;
     const uint64_t start_ms = test_now_ms();
-    uint64_t random = options->seed;
     now.seed = options->seed;
     sweep_take_quiet(&baseline);
-    const unsigned stride =
-        options->points == 0 ? options->shards : OUTAGE_POINTS / options->points;
-    unsigned at = options->points == 0 ? options->shard : (unsigned)(bus_random(&random) % stride);
+    unsigned stride = 0;
+    unsigned at = sweep_first(options, OUTAGE_POINTS, &stride);
     at = options->at >= 0 ? (unsigned)options->at : at;
     int r = 1;
     while (r == 1) {

@@ -15,9 +15,10 @@
 #include <unistd.h>
 
 /* Nothing here waits for a timer: PINGs would take three seconds to miss a dead peer. */
-#define DOWN_MS 2000U
-/* A paused victim is to be given up by them. */
+#define DOWN_MS 2500U
+/* A paused victim is to be given up by them, if nobody else stands still. */
 #define PAUSE_PING_MS 20U
+#define PAUSE_DOWN_MS 10000U
 /* And to be back within; its way is a retry of 50 ms long. */
 #define RETURN_MS 5000U
 /* Rounds that may be void in all: the machine stood still for longer than PINGs may take. */
@@ -209,9 +210,9 @@ static void settle_daemon(const struct cluster *cluster, const struct holding *b
     }
 }
 
-static void wait_down(void)
+static void wait_down(unsigned within_ms)
 {
-    const uint64_t deadline_ms = test_now_ms() + DOWN_MS;
+    const uint64_t deadline_ms = test_now_ms() + within_ms;
     while (partners_linked()) {
         CHECK(test_now_ms() < deadline_ms);
         partners_run();
@@ -228,7 +229,7 @@ static void kill_there(const struct cluster *cluster,
     const uint64_t killed_ns = machine_now_ns();
     trace_kill(trace);
     take_account(&account);
-    wait_down();
+    wait_down(DOWN_MS);
     out->down_ns = machine_now_ns() - killed_ns;
     partners_settle();
     if (operation->unlinked) {
@@ -302,7 +303,7 @@ static bool gave_up_first(const struct operation *operation, pid_t pid, int pidf
         CHECK(++voids < VOID_MAX);
         CHECK(kill(pid, SIGKILL) == 0);
         wait_ended(pidfd);
-        wait_down();
+        wait_down(DOWN_MS);
         partners_settle();
         (void)close(pidfd);
     }
@@ -322,7 +323,7 @@ static void pause_there(struct trace *trace,
     const uint64_t stopped_ns = machine_now_ns();
     CHECK(trace_leave_stopped(trace, asleep) == 0);
     take_account(&account);
-    wait_down();
+    wait_down(PAUSE_DOWN_MS);
     out->down_ns = machine_now_ns() - stopped_ns;
     partners_settle();
     if (gave_up_first(operation, trace->pid, pidfd)) {
@@ -334,7 +335,7 @@ static void pause_there(struct trace *trace,
     }
     CHECK(kill(trace->pid, SIGCONT) == 0);
     wait_ended(pidfd);
-    wait_down();
+    wait_down(DOWN_MS);
     partners_settle();
     judge_return(operation, got);
     (void)close(pidfd);
@@ -358,7 +359,7 @@ static void restart_there(struct trace *trace,
     take_account(&account);
     victim_go();
     wait_ended(pidfd);
-    wait_down();
+    wait_down(DOWN_MS);
     out->down_ns = machine_now_ns() - killed_ns;
     out->in_use = (unsigned)word_get(WORD_IN_USE);
     partners_settle();
@@ -425,7 +426,7 @@ begin(struct trace *trace, const struct operation *operation, const struct victi
         if (stop != TRACE_EXITED) {
             trace_kill(trace);
         }
-        wait_down();
+        wait_down(DOWN_MS);
         CHECK(++voids < VOID_MAX);
         return BEGUN_VOID;
     }

@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SETTLE_MS   2000U
+#define SETTLE_MS   5000U
 #define START_LOOKS 10U
+/* Of the daemon, about one victim. */
+#define LOG_LINES_MAX 5U
 
 static const struct cluster *cluster;
 static struct sweep_options options;
@@ -60,6 +62,15 @@ void sweep_take_quiet(struct holding *out)
             *out = again;
         }
     }
+}
+
+unsigned sweep_first(const struct sweep_options *with, unsigned length, unsigned *stride)
+{
+    uint64_t random = with->seed;
+    const unsigned between =
+        with->points == 0 || with->points >= length ? 1 : length / with->points;
+    *stride = between * with->shards;
+    return (unsigned)(bus_random(&random) % between) + between * with->shard;
 }
 
 void sweep_begin(const struct cluster *at, const struct sweep_options *with)
@@ -158,6 +169,13 @@ static void say(const struct operation *operation, const struct sweep *sweep, ui
     (void)fflush(stdout);
 }
 
+/* Scenario 39: what happens to one client fills no log. */
+static void check_log(unsigned lines_before, unsigned rounds)
+{
+    const unsigned lines = cluster_log_count(cluster, "") - lines_before;
+    CHECK(lines <= LOG_LINES_MAX * rounds);
+}
+
 static void check_after(const struct holding *before)
 {
     struct holding after;
@@ -175,7 +193,6 @@ int sweep_operation(const struct operation *operation)
     struct holding start = at_start;
     struct holding before;
     struct sweep sweep = {0};
-    uint64_t random = options.seed;
     const uint64_t start_ms = test_now_ms();
     const struct round_point whole = {.calls = operation->by_calls ? UINT32_MAX : 0,
                                       .instructions = operation->by_calls ? 0 : UINT32_MAX};
@@ -191,9 +208,9 @@ int sweep_operation(const struct operation *operation)
     }
     sweep.length = operation->by_calls ? 2 * result.calls : result.instructions;
     take_when_back(&start, &before);
-    const bool all = options.points == 0 || options.points >= sweep.length;
-    const unsigned stride = all ? options.shards : sweep.length / options.points;
-    unsigned at = all ? options.shard : (unsigned)(bus_random(&random) % stride);
+    const unsigned log_lines = cluster_log_count(cluster, "");
+    unsigned stride = 0;
+    unsigned at = sweep_first(&options, sweep.length, &stride);
     at = options.at >= 0 ? (unsigned)options.at : at;
     do {
         now.number = at;
@@ -202,6 +219,7 @@ int sweep_operation(const struct operation *operation)
         at += stride;
     } while ((result.reached || at <= sweep.length) && options.at < 0);
     check_after(&before);
+    check_log(log_lines, sweep.rounds);
     partners_want(operation, false);
     take_when_back(&at_start, &before);
     say(operation, &sweep, start_ms);

@@ -11,13 +11,15 @@ struct sweep_options {
     enum round_mode mode;
     unsigned shard; /* of shards: those points whose number leaves it as remainder */
     unsigned shards;
-    unsigned points; /* so many, spread evenly from a start that the seed chooses; 0: all */
+    unsigned points; /* so many over all shards, evenly from where the seed says; 0: all */
     long at;         /* this one point; -1: all */
     uint64_t seed;
 };
 
 /** @return enum round_mode; -1 no such mode */
 int sweep_mode(const char *name);
+/** First point of this shard, of about @p length in all. @param stride  to the next one */
+unsigned sweep_first(const struct sweep_options *with, unsigned length, unsigned *stride);
 /** Notes what is held; the partners are open, and there was no victim yet. */
 void sweep_begin(const struct cluster *at, const struct sweep_options *with);
 /** What is held while nothing is under way. */
