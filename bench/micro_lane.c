@@ -221,7 +221,11 @@ static void open_way(struct way *way, uint64_t capacity)
     rbi_segment_prefault(&way->segment, UINT64_MAX, true);
     unsigned char *lane = (unsigned char *)way->segment.base + RBI_PAGE;
     rbi_lane_rx_init(&way->rx, lane, capacity, &way->read_pos, 0);
-    rbi_lane_tx_init(&way->tx, lane, capacity, &way->read_pos, 0);
+    uint64_t *inside = (uint64_t *)calloc(RBI_LANE_INSIDE_WORDS(capacity), sizeof(uint64_t));
+    if (inside == NULL) {
+        exit(1);
+    }
+    rbi_lane_tx_init(&way->tx, lane, capacity, &way->read_pos, 0, inside);
 }
 
 static int by_ping(const void *a, const void *b)

@@ -30,10 +30,10 @@ function(ringbus_add_test name label)
     endif()
 endfunction()
 
-# ringbus_full_test(NAME LABEL SECONDS): the same program with the numbers that its scenario
-# names, as NAME_full; only `ctest -C full` runs it.
+# ringbus_full_test(NAME LABEL SECONDS [SANITIZED]): the same program with the numbers that its
+# scenario names, as NAME_full; only `ctest -C full` runs it, with sanitizers if it says so.
 function(ringbus_full_test name label seconds)
-    if(BUILD_TESTING AND NOT RINGBUS_SANITIZE)
+    if(BUILD_TESTING AND (NOT RINGBUS_SANITIZE OR "SANITIZED" IN_LIST ARGN))
         add_test(NAME ${name}_full CONFIGURATIONS full COMMAND $<TARGET_FILE:${name}>)
         set_tests_properties(
             ${name}_full

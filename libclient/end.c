@@ -250,7 +250,12 @@ static int wire_up(struct ringbus *bus,
     unsigned char *own_base = end->own_side.base;
     const unsigned char *peer_base = (const unsigned char *)peer;
 
-    rbi_lane_tx_init(&end->tx, own_base + own->lane_offset, bus->lane_bytes, &peer->read_pos, 0);
+    uint64_t *inside = calloc(RBI_LANE_INSIDE_WORDS(bus->lane_bytes), sizeof *inside);
+    if (inside == NULL) {
+        return -ENOMEM;
+    }
+    rbi_lane_tx_init(&end->tx, own_base + own->lane_offset, bus->lane_bytes, &peer->read_pos, 0,
+                     inside);
     rbi_lane_rx_init(&end->rx, peer_base + theirs->lane_offset, theirs->lane_capacity,
                      &own->read_pos, 0);
     rbi_returns_init(&end->returns, &own->returns_pos,
@@ -282,6 +287,8 @@ int rbi_end_attach(struct ringbus *bus,
         rbi_peer_pool_unref(end->peer_pool);
         end->peer_pool = NULL;
         rbi_refs_deinit(&end->refs);
+        free(end->tx.inside);
+        end->tx.inside = NULL;
         if (r == -EPROTO || r == -EBADF || r == -EFBIG) {
             rbi_count(bus, RBI_COUNTER_bad_peer, 1);
             return rbi_fail(bus, RINGBUS_E_BAD_PEER, "%s offered memory that cannot be trusted: %s",
@@ -453,6 +460,7 @@ void rbi_end_free(struct ringbus *bus, struct rbi_end *end)
         rbi_refs_drop_all(&end->refs, &bus->pool);
     }
     rbi_refs_deinit(&end->refs);
+    free(end->tx.inside);
     if (end->bell >= 0) {
         rbi_epoll_remove(bus, end->bell);
         rbi_bell_close(end->bell);

@@ -41,6 +41,7 @@ static void free_residue(struct ringbus *bus, struct rbi_end *end)
     drop_refs(bus, end);
     rbi_epoll_remove(bus, end->bell);
     rbi_bell_close(end->bell);
+    free(end->tx.inside);
     free(end);
 }
 

@@ -13,6 +13,7 @@
 #define RBI_MUST_CHECK        __attribute__((warn_unused_result))
 #define RBI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define RBI_COLD              __attribute__((cold, noinline))
+#define RBI_NOINLINE          __attribute__((noinline))
 #define RBI_ALIGNED(n)        __attribute__((aligned(n)))
 #define RBI_LIKELY(x)         __builtin_expect(!!(x), 1)
 #define RBI_UNLIKELY(x)       __builtin_expect(!!(x), 0)

@@ -14,10 +14,13 @@ void rbi_lane_tx_init(struct rbi_lane_tx *tx,
                       void *base,
                       uint64_t capacity,
                       const rbi_au64 *peer_read_pos,
-                      uint64_t start_pos)
+                      uint64_t start_pos,
+                      uint64_t *inside)
 {
     RBI_ASSERT(rbi_is_pow2(capacity) && capacity > RBI_LANE_CONTROL_ROOM + UINT64_C(2) * RBI_LINE);
     RBI_ASSERT(start_pos % RBI_LINE == 0);
+    tx->inside = inside;
+    tx->inside_mask = rbi_max_u64(capacity / RBI_LINE, 64) - 1;
     tx->base = (unsigned char *)base;
     tx->mask = capacity - 1;
     tx->pos = start_pos;
@@ -81,6 +84,41 @@ bool rbi_lane_rx_is_shut(const struct rbi_lane_rx *rx)
     return rx->body_max < RBI_LINE;
 }
 
+/** Notes of up to 64 lines from @p pos on whether they hold the middle of a record. */
+static inline void note_word(struct rbi_lane_tx *tx, uint64_t pos, uint64_t count, bool inside)
+{
+    const uint64_t line = pos / RBI_LINE;
+    const uint64_t bits = UINT64_MAX >> (64 - count);
+    /* They lie in two words at most. */
+    const uint64_t low = bits << (line % 64);
+    const uint64_t high = bits >> 1 >> (63 - line % 64);
+    uint64_t *first = &tx->inside[(line & tx->inside_mask) / 64];
+    *first = inside ? *first | low : *first & ~low;
+    if (high != 0) {
+        uint64_t *second = &tx->inside[((line + 64) & tx->inside_mask) / 64];
+        *second = inside ? *second | high : *second & ~high;
+    }
+}
+
+static inline void note(struct rbi_lane_tx *tx, uint64_t from, uint64_t to, bool inside)
+{
+    uint64_t left = (to - from) / RBI_LINE;
+    while (RBI_UNLIKELY(left > 64)) {
+        note_word(tx, from, 64, inside);
+        from += UINT64_C(64) * RBI_LINE;
+        left -= 64;
+    }
+    if (left != 0) {
+        note_word(tx, from, left, inside);
+    }
+}
+
+void rbi_lane_lend(struct rbi_lane_tx *tx, uint64_t end)
+{
+    note(tx, tx->pos + RBI_LINE, end, true);
+    tx->lent = end;
+}
+
 FETCHES_FOR_WRITING int rbi_lane_make_room(struct rbi_lane_tx *tx, uint64_t need, uint64_t body)
 {
     const uint64_t capacity = tx->mask + 1;
@@ -104,7 +142,7 @@ FETCHES_FOR_WRITING int rbi_lane_make_room(struct rbi_lane_tx *tx, uint64_t need
     /* What the record is written over is not zeroed first; it counts as lent from here on. */
     if (body > tx->zeroed - tx->pos) {
         tx->zeroed = tx->pos + body;
-        tx->lent = tx->zeroed;
+        rbi_lane_lend(tx, tx->zeroed);
     }
     const uint64_t free_bytes = tx->read_seen + capacity - tx->zeroed;
     const uint64_t goal_bytes = need + RBI_LANE_RUN_BYTES;
@@ -115,6 +153,7 @@ FETCHES_FOR_WRITING int rbi_lane_make_room(struct rbi_lane_tx *tx, uint64_t need
     for (uint64_t pos = tx->zeroed; pos != end; pos += RBI_LINE) {
         rbi_store_rlx(rbi_au64_at(tx->base, pos & tx->mask), 0);
     }
+    note(tx, tx->zeroed, end, false);
     tx->zeroed = end;
     /* Only lines that the consumer has done with: it keeps what it still polls. */
     const uint64_t next_run = rbi_min_u64(tx->read_seen + capacity - end, RBI_LANE_RUN_BYTES);
@@ -130,6 +169,7 @@ void rbi_lane_wipe_lent(struct rbi_lane_tx *tx, uint64_t end)
     for (uint64_t pos = end; pos != tx->lent; pos += RBI_LINE) {
         rbi_store_rlx(rbi_au64_at(tx->base, pos & tx->mask), 0);
     }
+    note(tx, end, tx->lent, false);
     tx->lent = end;
 }
 

@@ -62,6 +62,9 @@ struct rbi_lane_tx {
     uint64_t read_seen;  /* last checked copy of the peer's read position */
     const rbi_au64 *read_pos;
     uint64_t body_max; /* largest body that is taken; 0 while the lane is shut */
+    /* Ours alone: a bit for each line that holds body bytes where a commit word would lie. */
+    uint64_t *inside;
+    uint64_t inside_mask; /* bits of it - 1: the lane's lines, at least 64 */
 };
 
 /** Consumer's view. Private fields. */
@@ -86,12 +89,15 @@ struct rbi_lane_record {
  * Prepares the producer's side of an all-zero lane.
  *
  * @param start_pos  0 outside of tests; a multiple of 64. Both ends must use the same
+ * @param inside     RBI_LANE_INSIDE_WORDS(capacity) words of zero, private to the producer; lent
  */
 void rbi_lane_tx_init(struct rbi_lane_tx *tx,
                       void *base,
                       uint64_t capacity,
                       const rbi_au64 *peer_read_pos,
-                      uint64_t start_pos);
+                      uint64_t start_pos,
+                      uint64_t *inside);
+#define RBI_LANE_INSIDE_WORDS(capacity) (((capacity) / RBI_LINE + 63U) / 64U)
 /** Prepares the consumer's side and stores its first read position. */
 void rbi_lane_rx_init(struct rbi_lane_rx *rx,
                       const void *base,
@@ -178,9 +184,9 @@ static inline void rbi_lane_release_seq(struct rbi_lane_rx *rx);
 uint64_t rbi_lane_used(const struct rbi_lane_tx *tx);
 
 /**
- * Walks what a dead receiver has not released: producer side, own memory. A hostile
- * receiver may have stopped in the middle of a record, so that what is found there
- * is body bytes in disguise: bounded, but not to be believed any more than a peer.
+ * Walks what a dead receiver has not released: producer side, own memory, from one record that
+ * the producer wrote to the next. A position in the middle of a record, where body bytes would
+ * pass for a commit word, is never taken from a receiver.
  *
  * @param pos  position of a record, from rbi_lane_unread_first() or the last record's next
  * @retval RBI_LANE_OK @p out is set;  RBI_LANE_EMPTY no more

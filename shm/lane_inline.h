@@ -30,16 +30,24 @@ static inline uint64_t rbi_lane_body_max_once(uint64_t pos, uint64_t mask)
     return rbi_min_u64(rbi_lane_body_max_of_mask(mask), mask + 1 - (pos & mask) - RBI_LANE_HEADER);
 }
 
+/** Whether the line at @p pos holds the middle of a record. */
+static inline bool rbi_lane_is_inside(const struct rbi_lane_tx *tx, uint64_t pos)
+{
+    const uint64_t line = pos / RBI_LINE & tx->inside_mask;
+    return (tx->inside[line / 64] >> (line % 64) & 1) != 0;
+}
+
 /**
  * Loads the peer's read position. Untrusted.
  * @retval 0        @p out holds a possible value
- * @retval -EPROTO  not a line, behind the last one, or ahead of what was written
+ * @retval -EPROTO  not a line, inside a record, behind the last one, or ahead of what was written
  */
 RBI_MUST_CHECK static inline int rbi_lane_read_pos(const struct rbi_lane_tx *tx, uint64_t *out)
 {
     /* A2: pairs with R2. B8: pairs with B5. */
     const uint64_t pos_raw = rbi_load_seq(tx->read_pos);
-    if ((pos_raw & (RBI_LINE - 1)) != 0 || pos_raw - tx->read_seen > tx->pos - tx->read_seen) {
+    if ((pos_raw & (RBI_LINE - 1)) != 0 || pos_raw - tx->read_seen > tx->pos - tx->read_seen ||
+        rbi_lane_is_inside(tx, pos_raw)) {
         return -EPROTO;
     }
     *out = pos_raw;
@@ -56,8 +64,11 @@ RBI_MUST_CHECK static inline int rbi_lane_read_pos(const struct rbi_lane_tx *tx,
  */
 RBI_MUST_CHECK int rbi_lane_make_room(struct rbi_lane_tx *tx, uint64_t need, uint64_t body);
 
+/** From now on the lines up to @p end, but not the first one at tx->pos, may hold body bytes. */
+RBI_NOINLINE void rbi_lane_lend(struct rbi_lane_tx *tx, uint64_t end);
+
 /** Slow half of commit: lines from @p end to tx->lent hold body bytes that were not sent. */
-void rbi_lane_wipe_lent(struct rbi_lane_tx *tx, uint64_t end);
+RBI_COLD void rbi_lane_wipe_lent(struct rbi_lane_tx *tx, uint64_t end);
 
 /** Reserves room for a body of at most @p body_max bytes. */
 RBI_MUST_CHECK static inline int rbi_lane_reserve_up_to(
@@ -79,7 +90,7 @@ RBI_MUST_CHECK static inline int rbi_lane_reserve_up_to(
     }
     /* A body of one line touches no other commit word. */
     if (bytes > RBI_LINE && (int64_t)(tx->pos + bytes - tx->lent) > 0) {
-        tx->lent = tx->pos + bytes;
+        rbi_lane_lend(tx, tx->pos + bytes);
     }
     *body = tx->base + (tx->pos & tx->mask) + RBI_LANE_HEADER;
     return RBI_LANE_OK;

@@ -112,8 +112,9 @@ static void produce(unsigned char *base, uint64_t start, struct input *in)
 {
     rbi_au64 peer_read_pos = start;
     struct rbi_lane_tx tx;
+    uint64_t inside[RBI_LANE_INSIDE_WORDS(CAPACITY)] = {0};
     memset(base, 0, CAPACITY);
-    rbi_lane_tx_init(&tx, base, CAPACITY, &peer_read_pos, start);
+    rbi_lane_tx_init(&tx, base, CAPACITY, &peer_read_pos, start, inside);
     while (in->left > 0) {
         const unsigned op = next_u8(in);
         const uint64_t value = next_u64(in);

@@ -25,6 +25,7 @@ struct bell_model : rl::test_suite<bell_model<lines_each, records, dozes, bursts
     rl::semaphore<struct receiver_tag> to_receiver;
     rl::semaphore<struct sender_tag> to_sender;
     struct rbi_lane_tx tx;
+    uint64_t inside[RBI_LANE_INSIDE_WORDS(MODEL_CAPACITY)];
     struct rbi_lane_rx rx;
 
     void before()
@@ -34,7 +35,8 @@ struct bell_model : rl::test_suite<bell_model<lines_each, records, dozes, bursts
         rbi_store_rlx(&want_pos, 0);
         rbi_store_rlx(&written_hint, 0);
         rbi_lane_rx_init(&rx, lines, MODEL_CAPACITY, &read_pos, 0);
-        rbi_lane_tx_init(&tx, lines, MODEL_CAPACITY, &read_pos, 0);
+        memset(inside, 0, sizeof inside);
+        rbi_lane_tx_init(&tx, lines, MODEL_CAPACITY, &read_pos, 0, inside);
         to_receiver.init(false, 0, 100, $);
         to_sender.init(false, 0, 100, $);
     }

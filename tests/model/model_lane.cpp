@@ -18,6 +18,7 @@ struct lane_model : rl::test_suite<lane_model<seq, aborts, records>, 2> {
     struct model_line lines[MODEL_LINES];
     rbi_au64 read_pos;
     struct rbi_lane_tx tx;
+    uint64_t inside[RBI_LANE_INSIDE_WORDS(MODEL_CAPACITY)];
     struct rbi_lane_rx rx;
 
     static unsigned lines_of(unsigned i)
@@ -29,7 +30,8 @@ struct lane_model : rl::test_suite<lane_model<seq, aborts, records>, 2> {
     {
         model_lines_init(lines);
         rbi_lane_rx_init(&rx, lines, MODEL_CAPACITY, &read_pos, (uint64_t)0 - 128);
-        rbi_lane_tx_init(&tx, lines, MODEL_CAPACITY, &read_pos, (uint64_t)0 - 128);
+        memset(inside, 0, sizeof inside);
+        rbi_lane_tx_init(&tx, lines, MODEL_CAPACITY, &read_pos, (uint64_t)0 - 128, inside);
     }
 
     void fill(unsigned char *body, unsigned count, uint64_t value)

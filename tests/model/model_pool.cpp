@@ -48,6 +48,7 @@ struct pool_model : rl::test_suite<pool_model<chunk_count, messages>, 2> {
     struct model_line lines[MODEL_LINES];
     rbi_au64 read_pos;
     struct rbi_lane_tx tx;
+    uint64_t inside[RBI_LANE_INSIDE_WORDS(MODEL_CAPACITY)];
     struct rbi_lane_rx rx;
     rbi_word chunks[chunk_count];
     rbi_word ring[ENTRIES];
@@ -65,7 +66,8 @@ struct pool_model : rl::test_suite<pool_model<chunk_count, messages>, 2> {
         RL_ASSERT(rbi_pool_init(&pool, &plan) == 0);
         model_lines_init(lines);
         rbi_lane_rx_init(&rx, lines, MODEL_CAPACITY, &read_pos, 0);
-        rbi_lane_tx_init(&tx, lines, MODEL_CAPACITY, &read_pos, 0);
+        memset(inside, 0, sizeof inside);
+        rbi_lane_tx_init(&tx, lines, MODEL_CAPACITY, &read_pos, 0, inside);
         rbi_store_rlx(&returns_pos, 0);
         RL_ASSERT(rbi_refs_init(&refs, ENTRIES, &returns_pos, ring) == 0);
         rbi_returns_init(&returns, &returns_pos, ring, ENTRIES);

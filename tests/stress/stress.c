@@ -62,10 +62,13 @@ void stress_lane_open(struct stress_lane *lane, uint64_t capacity, uint64_t star
     STRESS_CHECK(rbi_segment_mirror(&lane->segment) == 0);
     unsigned char *base = (unsigned char *)lane->segment.base + RBI_PAGE;
     rbi_lane_rx_init(&lane->rx, base, capacity, &lane->read_pos, start_pos);
-    rbi_lane_tx_init(&lane->tx, base, capacity, &lane->read_pos, start_pos);
+    lane->inside = (uint64_t *)calloc(RBI_LANE_INSIDE_WORDS(capacity), sizeof(uint64_t));
+    STRESS_CHECK(lane->inside != NULL);
+    rbi_lane_tx_init(&lane->tx, base, capacity, &lane->read_pos, start_pos, lane->inside);
 }
 
 void stress_lane_close(struct stress_lane *lane)
 {
     rbi_segment_deinit(&lane->segment);
+    free(lane->inside);
 }

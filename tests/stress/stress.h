@@ -36,6 +36,7 @@ struct stress_lane {
     RBI_ALIGNED(128) rbi_au64 read_pos;
     RBI_ALIGNED(128) struct rbi_lane_tx tx;
     RBI_ALIGNED(128) struct rbi_lane_rx rx;
+    uint64_t *inside; /* tx's */
 };
 void stress_lane_open(struct stress_lane *lane, uint64_t capacity, uint64_t start_pos);
 void stress_lane_close(struct stress_lane *lane);

@@ -3,6 +3,7 @@
 #include "tests/support/test.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@ struct fixture {
     RBI_ALIGNED(64) rbi_au64 read_pos;
     struct rbi_lane_tx tx;
     struct rbi_lane_rx rx;
+    uint64_t *inside;
 };
 
 static void setup(struct fixture *f, uint64_t capacity, uint64_t start_pos)
@@ -32,12 +34,15 @@ static void setup(struct fixture *f, uint64_t capacity, uint64_t start_pos)
     (void)close(fd);
     f->capacity = capacity;
     rbi_lane_rx_init(&f->rx, f->base, capacity, &f->read_pos, start_pos);
-    rbi_lane_tx_init(&f->tx, f->base, capacity, &f->read_pos, start_pos);
+    f->inside = (uint64_t *)calloc(RBI_LANE_INSIDE_WORDS(capacity), sizeof(uint64_t));
+    assert_non_null(f->inside);
+    rbi_lane_tx_init(&f->tx, f->base, capacity, &f->read_pos, start_pos, f->inside);
 }
 
 static void teardown(struct fixture *f)
 {
     assert_int_equal(munmap(f->base, 2 * f->capacity), 0);
+    free(f->inside);
 }
 
 /** Bytes that depend on the record and look like commit words at every 8 bytes. */
@@ -532,9 +537,52 @@ static void test_lane_release_stores_only_what_is_new(void **state)
     teardown(&f);
 }
 
+/** Bodies that are commit words where a line begins; a reader may not stand on any of them. */
+static void test_lane_read_pos_inside_a_record(void **state)
+{
+    (void)state;
+    struct fixture f;
+    uint64_t seed = 99;
+    unsigned inside = 0;
+    setup(&f, CAPACITY, (uint64_t)0 - 8192);
+    for (unsigned i = 0; i < 20000; i++) {
+        unsigned char *body = NULL;
+        seed = seed * UINT64_C(6364136223846793005) + 1;
+        const uint64_t size = (seed >> 33) % (i % 7 == 0 ? rbi_lane_body_max(CAPACITY) + 1 : 300);
+        const uint64_t sent = size - (i % 5 == 0 ? size / 2 : 0);
+        const uint64_t start = f.tx.pos;
+        const uint64_t published = rbi_load_rlx(&f.read_pos);
+        const int r = rbi_lane_reserve(&f.tx, size, 0, &body);
+        if (r == RBI_LANE_FULL) {
+            struct rbi_lane_record record;
+            assert_int_equal(rbi_lane_peek(&f.rx, &record), RBI_LANE_OK);
+            rbi_lane_advance(&f.rx, &record);
+            rbi_lane_release(&f.rx);
+            continue;
+        }
+        assert_int_equal(r, RBI_LANE_OK);
+        fill(body, size, i);
+        if (i % 3 == 0) {
+            continue; /* replaced by the next one */
+        }
+        rbi_lane_commit(&f.tx, sent, 1 + i % 200);
+        for (uint64_t pos = start; pos - start <= f.tx.pos - start; pos += RBI_LINE) {
+            uint64_t got = 0;
+            const bool whole = pos == start || pos == f.tx.pos;
+            rbi_store_rlx(&f.read_pos, pos);
+            assert_int_equal(rbi_lane_read_pos(&f.tx, &got), whole ? 0 : -EPROTO);
+            inside += !whole;
+        }
+        rbi_store_rlx(&f.read_pos, published);
+    }
+    assert_true(inside > 10000);
+    teardown(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lane_read_pos_inside_a_record),
         cmocka_unit_test(test_lane_positions_wrap),
         cmocka_unit_test(test_lane_each_offset_and_size),
         cmocka_unit_test(test_lane_size_zero_is_delivered),
