@@ -6,6 +6,7 @@
 
 #define REQUEST_MS 60000U
 #define DRAIN_MS   5000U
+#define PATIENT_MS 10000U
 
 static void poll_once(struct victim *victim)
 {
@@ -269,6 +270,24 @@ static void sleep_and_wake(struct victim *victim)
 
 /* ---- links -------------------------------- */
 
+void operation_target(struct victim *victim,
+                      const struct operation *operation,
+                      unsigned ping_interval_ms)
+{
+    char path[RINGBUS_PATH_MAX + 1];
+    struct ringbus_target_options options = {.struct_size = sizeof options,
+                                             .ping_interval_ms = ping_interval_ms};
+    if (operation->partners == 1) {
+        (void)snprintf(path, sizeof path, CRASH_PARTNER "/%u", operation->first_partner + 1);
+    } else {
+        (void)snprintf(path, sizeof path, CRASH_PARTNER);
+    }
+    CHECK(ringbus_target(victim->node.bus, path, &options, &victim->to) == 0);
+    if (operation->partners > 1) {
+        victim->to.instance = RINGBUS_ALL;
+    }
+}
+
 static void on_event(struct node *node, const struct ringbus_event *event)
 {
     struct victim *victim = node->context;
@@ -284,6 +303,10 @@ static void on_event(struct node *node, const struct ringbus_event *event)
     word_set(WORD_REASON, event->reason);
     const int r = ringbus_send(node->bus, &event->addr, 0, victim->payload, MESSAGE_SMALL, 0);
     word_set(WORD_REFUSED, r < 0 ? (uint64_t)-r : 0);
+    if (victim->ping_interval_ms != 0) {
+        /* Its next link is not meant to end so, however long the machine stands still. */
+        operation_target(victim, victim->operation, PATIENT_MS);
+    }
 }
 
 int operation_try_open(struct victim *victim)
@@ -306,24 +329,6 @@ void operation_open(struct victim *victim)
 {
     if (operation_try_open(victim) != 0) {
         bus_die(__FILE__, __LINE__, ringbus_errmsg(NULL));
-    }
-}
-
-void operation_target(struct victim *victim,
-                      const struct operation *operation,
-                      unsigned ping_interval_ms)
-{
-    char path[RINGBUS_PATH_MAX + 1];
-    struct ringbus_target_options options = {.struct_size = sizeof options,
-                                             .ping_interval_ms = ping_interval_ms};
-    if (operation->partners == 1) {
-        (void)snprintf(path, sizeof path, CRASH_PARTNER "/%u", operation->first_partner + 1);
-    } else {
-        (void)snprintf(path, sizeof path, CRASH_PARTNER);
-    }
-    CHECK(ringbus_target(victim->node.bus, path, &options, &victim->to) == 0);
-    if (operation->partners > 1) {
-        victim->to.instance = RINGBUS_ALL;
     }
 }
 

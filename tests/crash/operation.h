@@ -9,10 +9,13 @@
 
 #define OPERATION_FILL 12U
 
+struct operation;
+
 /** Endpoint of a round that is going to die. */
 struct victim {
     struct node node;
     const struct cluster *cluster;
+    const struct operation *operation;
     uint32_t round;
     uint32_t next;             /* number of the next message to the partners */
     struct ringbus_addr to;    /* partner, or all of them */

@@ -9,9 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WARM_UP    3U
-#define DRAIN_MS   5000U
-#define PATIENT_MS 10000U
+#define WARM_UP  3U
+#define DRAIN_MS 5000U
 
 static pid_t zygote;
 static int orders[2] = {-1, -1}; /* ours, the zygote's */
@@ -54,8 +53,6 @@ static _Noreturn void come_back(struct victim *victim, const struct operation *o
     while (node->events[RINGBUS_EVENT_DOWN] < operation->partners) {
         step(victim);
     }
-    /* From here on nobody is meant to be given up, however long the machine stands still. */
-    operation_target(victim, operation, PATIENT_MS);
     while (node->events[RINGBUS_EVENT_READY] < 2 * operation->partners) {
         step(victim);
     }
@@ -86,6 +83,7 @@ static _Noreturn void live(const struct cluster *cluster, const struct victim_or
     static struct victim victim;
     const struct operation *operation = order->operation;
     victim.cluster = cluster;
+    victim.operation = operation;
     victim.round = order->round;
     victim.ping_interval_ms = order->ping_interval_ms;
     if (order->again) {
