@@ -58,6 +58,11 @@ bool rbi_wire_type_known(unsigned type)
     return message_of(type) != NULL;
 }
 
+unsigned rbi_wire_type_protocol(unsigned type)
+{
+    return type <= RBI_WIRE_STOPPING ? 1 : 2;
+}
+
 const char *rbi_wire_type_name(unsigned type)
 {
     const struct message *message = message_of(type);

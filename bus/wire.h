@@ -301,6 +301,8 @@ size_t rbi_wire_encode(
 
 /** False for types of later versions. */
 bool rbi_wire_type_known(unsigned type);
+/** Protocol that a side must speak to be sent a message of this type. */
+unsigned rbi_wire_type_protocol(unsigned type);
 /** "REGISTER", or "?" . */
 const char *rbi_wire_type_name(unsigned type);
 /** Descriptors that a message of this type carries; 0 for unknown types. */

@@ -130,6 +130,9 @@ uint32_t rbi_control_send(struct ringbus *bus,
     if (control->sock < 0 || (control->phase != RBI_CONTROL_ON && !greets)) {
         return 0; /* a daemon takes nothing else before REGISTERED, and then is told everything */
     }
+    if (!greets && rbi_wire_type_protocol(type) > control->protocol) {
+        return 0; /* an older one would take it for an offence */
+    }
     if (++control->serial == 0) {
         control->serial = 1;
     }

@@ -158,6 +158,7 @@ static void test_each_with_each_at_the_daemon_before(void **state)
     (void)state;
     start_old_daemon();
     check_all_pairs();
+    assert_int_equal(raw_status(cluster.socket, "bad_frames"), 0);
 }
 
 static void check_refused(const char *version, const char *theirs, const char *ours)

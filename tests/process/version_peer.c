@@ -166,6 +166,6 @@ int main(int argc, char **argv)
         (void)printf("failed: %s\n", ringbus_errmsg(peer.bus));
     }
     (void)printf("answered %u back %u\n", peer.answered, peer.back);
-    (void)ringbus_close(peer.bus, 0);
+    (void)ringbus_close(peer.bus, 200); /* in order, which has messages of its own */
     return result;
 }

@@ -115,6 +115,8 @@ static void test_types(void **state)
         }
     }
     assert_string_equal(rbi_wire_type_name(0), "?");
+    assert_int_equal(rbi_wire_type_protocol(RBI_WIRE_STOPPING), 1);
+    assert_int_equal(rbi_wire_type_protocol(RBI_WIRE_RELINK), 2);
     assert_string_equal(rbi_wire_type_name(28), "?");
     assert_string_equal(rbi_wire_type_name(UINT32_MAX), "?");
     assert_int_equal(rbi_wire_type_fds(999), 0);
