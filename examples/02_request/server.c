@@ -9,9 +9,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define TEXT_MAX  256
 #define LATER_MAX 16
+#define LEAVE_S   5
 
 struct later {
     struct ringbus_reply_to to;
@@ -83,6 +85,21 @@ static void answer_later_ones(struct server *server)
     server->later_count = 0;
 }
 
+/*
+ * Nothing new comes any more, but what was asked before is still answered, the late ones
+ * among them: only the server knows of those. A client that hangs must not keep it for ever.
+ */
+static void leave(struct server *server)
+{
+    time_t deadline = time(NULL) + LEAVE_S;
+    ringbus_drain(bus);
+    while ((ringbus_drained(bus) == 0 || server->later_count > 0) && time(NULL) <= deadline &&
+           ringbus_poll(bus, 100) >= 0) {
+        answer_later_ones(server);
+        ringbus_wait(bus, 100);
+    }
+}
+
 int main(void)
 {
     static struct server server;
@@ -99,5 +116,6 @@ int main(void)
     while (!stop && ringbus_wait(bus, -1) >= 0 && ringbus_poll(bus, 100) >= 0) {
         answer_later_ones(&server);
     }
+    leave(&server);
     return ringbus_close(bus, 1000) == 0 ? 0 : 1;
 }

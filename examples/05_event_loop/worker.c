@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A bus handle in an event loop of one's own: epoll over the bus, a timer and the
- * signals. The bus is one more descriptor that becomes readable.
+ * signals. The bus is one more descriptor that becomes readable. On a signal the worker
+ * leaves in order, and its loop goes on until that is done.
  */
 #include <ringbus/ringbus.h>
 #include <signal.h>
@@ -13,10 +14,12 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#define LEAVE_TICKS 250 /* 5 s: a sender that hangs must not keep it for ever */
+
 struct worker {
     unsigned jobs;
     unsigned ticks;
-    int stop;
+    unsigned leaving; /* ticks left to do so, 0 before the signal */
 };
 
 static void on_message(struct ringbus *bus, const struct ringbus_message *message, void *user)
@@ -62,7 +65,7 @@ static int loop(struct ringbus *bus, struct worker *worker, int epoll, int timer
 {
     int bus_fd = ringbus_fd(bus);
     int r = watch(epoll, bus_fd) == 0 ? 0 : RINGBUS_E_SYSTEM;
-    while (r >= 0 && !worker->stop) {
+    while (r >= 0 && (worker->leaving == 0 || (ringbus_drained(bus) == 0 && worker->leaving > 1))) {
         struct epoll_event events[8];
         /* Everything that is there, then once more: the call that finds nothing makes the
          * descriptor ready to ring. */
@@ -76,8 +79,10 @@ static int loop(struct ringbus *bus, struct worker *worker, int epoll, int timer
             struct signalfd_siginfo info;
             if (events[i].data.fd == timer) {
                 worker->ticks += read(timer, &expired, sizeof expired) > 0 ? 1 : 0;
-            } else if (events[i].data.fd == signals) {
-                worker->stop = read(signals, &info, sizeof info) > 0;
+                worker->leaving -= worker->leaving > 1 ? 1 : 0;
+            } else if (events[i].data.fd == signals && read(signals, &info, sizeof info) > 0) {
+                worker->leaving = LEAVE_TICKS;
+                r = ringbus_drain(bus); /* returns at once; the loop does the rest */
             }
         }
     }
@@ -107,7 +112,7 @@ int main(void)
     if (r < 0) {
         fprintf(stderr, "worker: %s\n", ringbus_strerror(r));
     }
-    int closed = ringbus_close(bus, 1000);
+    int closed = ringbus_close(bus, 0); /* drained already */
     printf("%u jobs, the timer %s\n", worker.jobs, worker.ticks > 0 ? "ran" : "did not run");
     close(epoll);
     close(timer);

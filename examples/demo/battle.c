@@ -47,11 +47,11 @@ int main(int argc, char **argv)
     }
     demo_signals(bus);
     int r = 0;
-    while (r >= 0 && !demo_stopping()) {
+    while (r >= 0 && !demo_left(bus, battle.owing.count)) {
         r = ringbus_poll(bus, 64);
         demo_pay(bus, &battle.owing);
         if (r == 0) {
-            r = ringbus_wait(bus, battle.owing.count > 0 ? 1 : -1);
+            r = ringbus_wait(bus, battle.owing.count > 0 ? 1 : demo_stopping() ? 100 : -1);
         }
     }
     if (r < 0) {

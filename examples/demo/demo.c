@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#define LEAVE_S 5
 
 static struct ringbus *signal_bus;
 static volatile sig_atomic_t stop;
@@ -26,6 +29,19 @@ void demo_signals(struct ringbus *bus)
 int demo_stopping(void)
 {
     return stop;
+}
+
+int demo_left(struct ringbus *bus, unsigned owed)
+{
+    static time_t deadline;
+    if (!stop) {
+        return 0;
+    }
+    if (deadline == 0) {
+        deadline = time(NULL) + LEAVE_S;
+        ringbus_drain(bus); /* nothing new comes from now on */
+    }
+    return (ringbus_drained(bus) == 1 && owed == 0) || time(NULL) > deadline;
 }
 
 /* @return 1 when the answer is out or nobody wants it any more, 0 when it found no room */

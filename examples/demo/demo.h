@@ -61,6 +61,12 @@ void demo_pool(struct ringbus_options *options, size_t largest);
 /** SIGINT and SIGTERM set a flag and wake the bus. */
 void demo_signals(struct ringbus *bus);
 int demo_stopping(void);
+/**
+ * Leaves in order once a signal has come; to be asked in each turn of the loop.
+ * @param owed  answers that are still to be given
+ * @return 1 when there is nothing left to do, or it takes longer than 5 s
+ */
+int demo_left(struct ringbus *bus, unsigned owed);
 
 /** Reads "--name NUMBER" from the command line. @return the number, or @p otherwise */
 uint64_t demo_number(int argc, char **argv, const char *name, uint64_t otherwise);

@@ -126,12 +126,13 @@ static void on_message(struct ringbus *bus, const struct ringbus_message *messag
 static int run(struct ringbus *bus)
 {
     int r = ringbus_target(bus, DEMO_BATTLE, NULL, &lobby.battle);
-    while (r >= 0 && !demo_stopping()) {
+    while (r >= 0 && !demo_left(bus, lobby.owing.count + lobby.waiting_count)) {
         r = ringbus_poll(bus, 64);
         waiting_pass_on(bus);
         demo_pay(bus, &lobby.owing);
         if (r == 0) {
-            r = ringbus_wait(bus, lobby.owing.count + lobby.waiting_count > 0 ? 1 : -1);
+            int owes = lobby.owing.count + lobby.waiting_count > 0;
+            r = ringbus_wait(bus, owes ? 1 : demo_stopping() ? 100 : -1);
         }
     }
     return r;
