@@ -100,14 +100,16 @@ static enum verdict audit_broadcast(const struct soak_life *sender, const struct
     return atomic_load(&sender->end) == SOAK_LEFT ? LOST : BOTH_DIED;
 }
 
-/** Whether anybody may still read what a dead sender had sent. */
+/** Whether somebody that a dead sender had a link with has not seen the end of it yet. */
 static bool
 anybody_reads(const struct soak_ledger *ledger, const struct soak_life *sender, uint32_t life_count)
 {
-    for (uint32_t i = 0; i < life_count; i++) {
-        const struct soak_life *life = &ledger->lives[i];
-        if (atomic_load(&life->end) == SOAK_LIVING && life->slot != sender->slot &&
-            atomic_load(&life->up[sender->slot]) == atomic_load(&sender->incarnation)) {
+    for (uint32_t slot = 0; slot < ledger->slots; slot++) {
+        const uint32_t with = atomic_load(&sender->ready_with[slot]);
+        const struct soak_life *receiver = with ? find(ledger, life_count, slot, with) : NULL;
+        if (receiver && atomic_load(&receiver->end) == SOAK_LIVING &&
+            soak_down_times(receiver, sender->slot, atomic_load(&sender->incarnation)) <
+                atomic_load(&sender->readies[slot])) {
             return true;
         }
     }

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #define SETTLE_MS   30000U /* a sender's end is known to every receiver by then */
-#define PATIENT_MS  5000U
+#define PATIENT_MS  20000U
 #define QUIET_MS    60000U
 #define STOPPED_MAX 4U
 
