@@ -10,6 +10,12 @@ for f in shm bus libclient daemon examples bench tests configs cmake; do
 done
 [ -n "$folders" ] || { echo "check_banned: no sources"; exit 1; }
 
+# The bus itself: nothing of it may look at the wall clock.
+core=""
+for f in shm bus libclient daemon measure; do
+    [ -d "$f" ] && core="$core $f"
+done
+
 # report TEXT: says what the lines on standard input are, if there are any.
 report() {
     lines=$(cat)
@@ -36,6 +42,12 @@ $(sources | look '(^|[^a-zA-Z0-9_:])(rand|srand)[[:space:]]*\(')
 TEXT
 report "no error possible: use strtoul or a parser of ours" <<TEXT
 $(sources | look '(^|[^a-zA-Z0-9_])(atoi|atol|atoll|atof)[[:space:]]*\(')
+TEXT
+# Steps of the wall clock must not end a link, expire a quota or move a deadline (scenario 42).
+# shellcheck disable=SC2086 # a list of words is meant
+report "the wall clock: take CLOCK_MONOTONIC; journald stamps the log" <<TEXT
+$(find $core -name '*.[ch]' -print0 |
+    look '(^|[^a-zA-Z0-9_])((time|gettimeofday|ftime|localtime|gmtime|mktime)\(|CLOCK_(REALTIME|TAI))')
 TEXT
 report "open end" <<TEXT
 $(sources | look '(^|[^a-zA-Z0-9_])(TODO|FIXME|XXX)([^a-zA-Z0-9_]|$)')
