@@ -2,7 +2,7 @@
 /*
  * bus/link.c - the link's state machine. One function an input; what is reported follows
  * from whether the link was and is usable and suspect, in one place, so that no path can
- * report twice or forget to. Only a tick moves asked_ns: any other input after a sleep
+ * report twice or forget to. Only a tick puts asked_ns off: any other input after a sleep
  * would wipe out the evidence of it.
  */
 #include "bus/link.h"
@@ -42,7 +42,7 @@ void rbi_link_init(struct rbi_link_fsm *link, uint64_t now_ns)
 {
     *link = (struct rbi_link_fsm){
         .last_heard_ns = now_ns,
-        .asked_ns = now_ns + ns_of(ACK_WAIT_MS_MIN),
+        .asked_ns = now_ns + ns_of(ACK_WAIT_MS_MIN), /* then each such time, while nobody uses it */
         .ack_deadline_ns = now_ns + ns_of(RBI_LINK_UNUSED_MS),
     };
 }
@@ -101,12 +101,6 @@ static uint64_t ping_due_ns(const struct rbi_link_fsm *link)
     return rbi_min_u64(due_ns, life_ns + interval_ns / 2);
 }
 
-/** Something is judged from now on: a tick each interval. Never moves what was asked for. */
-static void judge_from(struct rbi_link_fsm *link, uint64_t now_ns, uint32_t interval_ms)
-{
-    link->asked_ns = rbi_min_u64(link->asked_ns, now_ns + ns_of(interval_ms));
-}
-
 static void send_ping(struct rbi_link_fsm *link, uint64_t now_ns, struct rbi_link_actions *out)
 {
     link->ping_id++;
@@ -124,6 +118,8 @@ static void start_pings(struct rbi_link_fsm *link, uint64_t now_ns)
     link->pinged_ns = now_ns > half_ns + early_ns ? now_ns - half_ns - early_ns : 0;
     link->asking = false;
     link->misses = 0;
+    link->excused = false;
+    link->excuse_ns = 0;
 }
 
 static void on_open(struct rbi_link_fsm *link,
@@ -138,7 +134,6 @@ static void on_open(struct rbi_link_fsm *link,
     link->my_terms = *terms;
     link->spread = rbi_min_u64(spread, RBI_LINK_SPREAD) & UINT32_MAX;
     out->todo |= RBI_LINK_DO_SEND_READY;
-    judge_from(link, now_ns, terms->ping_interval_ms);
     if (link->mine == RBI_USE_IDLE) {
         link->mine = RBI_USE_WAIT_ACK;
         link->ack_deadline_ns =
@@ -169,7 +164,6 @@ static void on_ready(struct rbi_link_fsm *link,
         link->theirs = RBI_USE_UP;
         link->their_terms = input->terms;
         link->their_ping_ns = now_ns;
-        judge_from(link, now_ns, input->terms.ping_interval_ms);
         return;
     }
     /* Refused, or refused after a change: the peer ends its use on reading so. */
@@ -407,9 +401,7 @@ static void on_tick(struct rbi_link_fsm *link, uint64_t now_ns, struct rbi_link_
 
 uint64_t rbi_link_deadline_ns(const struct rbi_link_fsm *link)
 {
-    /* Not later than was asked for: a tick that is put off would look like a sleep. */
-    return link->closed ? UINT64_MAX
-                        : rbi_min_u64(link->asked_ns, next_tick_ns(link, link->asked_ns));
+    return link->closed ? UINT64_MAX : link->asked_ns;
 }
 
 /* ---- one step ---------------------------------------------------------------------------- */
@@ -474,6 +466,11 @@ void rbi_link_step(struct rbi_link_fsm *link,
     const bool was_usable = rbi_link_usable(link);
     const bool was_suspect = link->suspect;
     dispatch(link, input, now_ns, out);
+    if (input->type != RBI_LINK_TICK) {
+        /* Sooner, if something else is judged now; never later, or a tick would look on time
+         * that is not. */
+        link->asked_ns = rbi_min_u64(link->asked_ns, next_tick_ns(link, now_ns));
+    }
     if (link->closed) {
         out->todo |= was_usable ? RBI_LINK_DO_REPORT_DOWN : RBI_LINK_DO_REPORT_FAILED;
         out->todo |= RBI_LINK_DO_CLOSE;

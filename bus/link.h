@@ -93,7 +93,7 @@ struct rbi_link_fsm {
     uint32_t spread;        /* of OPEN */
     /* WAIT_ACK: dead_after from OPEN on, at least 2 s; or no use at all */
     uint64_t ack_deadline_ns;
-    uint64_t asked_ns;      /* when the next tick was due, as of the last one */
+    uint64_t asked_ns;      /* when the next tick is due; late is what comes after */
     uint64_t their_ping_ns; /* last READY or PING of the peer, or a count begun anew */
     uint64_t excuse_ns;     /* excused: no verdict before */
 };

@@ -329,6 +329,9 @@ void rbi_control_tick(struct ringbus *bus, uint64_t now_ns)
         if (try_connect(bus) < 0) {
             schedule_retry(bus);
         }
+    } else if (now_ns - control->deadline_ns > RBI_HANDSHAKE_NS / 2) {
+        /* We did not run, and perhaps neither did the daemon. */
+        control->deadline_ns = now_ns + RBI_HANDSHAKE_NS;
     } else {
         rbi_control_lost(bus, "no answer from the daemon in time");
     }

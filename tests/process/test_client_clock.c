@@ -57,7 +57,8 @@ static void peer_main(const struct cluster *at, void *context)
     for (;;) {
         CHECK(ringbus_wait(peer.bus, -1) >= 0);
         CHECK(ringbus_poll(peer.bus, 100) >= 0);
-        CHECK(peer.events[RINGBUS_EVENT_DOWN] + peer.events[RINGBUS_EVENT_DAEMON_LOST] == 0);
+        CHECK(peer.events[RINGBUS_EVENT_SUSPECT] + peer.events[RINGBUS_EVENT_DAEMON_LOST] == 0);
+        CHECK(peer.events[RINGBUS_EVENT_DOWN] == 0 || peer.reason == RINGBUS_REASON_LEFT);
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who is alive, as peers see each other: stopped longer than the bound (scenario 39), in a
- * debugger (41), busy with one message (45), crashed (47), behind a full lane (61), and a
- * judge that was stopped itself (features 6.9).
+ * debugger (41), busy with one message (45), crashed (47), idle for long (15), behind a full
+ * lane (61), and a judge that was stopped itself (features 6.9).
  */
 #include "support/bus.h"
 #include "support/machine.h"
@@ -427,6 +427,32 @@ static void test_crash_is_told_at_once(void **state)
     assert_int_equal(cluster_start(&cluster), 0);
 }
 
+/* ---- after an idle time ---- */
+
+/* Scenario 15: the first message after 10 bounds of nothing is built for half a bound. */
+static void test_claim_after_an_idle_time(void **state)
+{
+    (void)state;
+    bus_shared_reset();
+    const pid_t pid = child_start(plain_child, &cluster, NULL);
+    open_main(0);
+    const struct ringbus_addr peer = link_up(0);
+    const uint64_t until_ms = test_now_ms() + FULL_OR(10U, 2U) * BOUND_MS;
+    RUN_UNTIL(test_now_ms() >= until_ms, NODE_MS, &node);
+    struct ringbus_claim claim;
+    CHECK(ringbus_claim(node.bus, &peer, 0, 8, 0, &claim) == 0);
+    test_sleep_ms(BOUND_MS / 2);
+    memcpy(claim.data, "in place", 8);
+    CHECK(ringbus_commit(node.bus, &claim, 8) == 1);
+    RUN_UNTIL(word(WORD_RECEIVED) == 1, NODE_MS, &node);
+    const uint64_t then_ms = test_now_ms() + INTERVAL_MS;
+    RUN_UNTIL(test_now_ms() >= then_ms, NODE_MS, &node);
+    assert_int_equal(word(WORD_RECEIVED), 1);
+    assert_int_equal(node.events[RINGBUS_EVENT_DOWN] + word(WORD_DOWNS), 0);
+    node_close(&node);
+    child_kill(pid);
+}
+
 /* ---- a full lane ---- */
 
 static unsigned fill(const struct ringbus_addr *to)
@@ -499,6 +525,7 @@ int main(void)
         cmocka_unit_test(test_busy_is_not_dead),
         cmocka_unit_test(test_alive_is_cheap),
         cmocka_unit_test(test_crash_is_told_at_once),
+        cmocka_unit_test(test_claim_after_an_idle_time),
         cmocka_unit_test(test_control_passes_a_full_lane),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -9,7 +9,8 @@
  *     never right after it slept itself
  *   - what one end closes, the other knows as soon as it runs
  *   - an end that no longer cares does not take the link from one that does
- *   - a peer that stays stopped is called silent within its bound
+ *   - a peer that stays stopped is called silent within its bound, unless it is held
+ *   - suspect and alive take turns, on a link that is up, and suspect comes before silent
  *   - up is reported at most once, down or failed exactly once, nothing is sent after it
  *   - in the end both are open or both closed
  */
@@ -38,10 +39,13 @@ struct end {
     unsigned head;
     unsigned tail;
     bool dead;
+    bool holds;            /* it says that it may be stopped in a debugger */
+    bool suspects;         /* what it has reported last */
     bool hung;             /* stopped for good: only silence tells */
     uint64_t stopped_till; /* ms */
     uint64_t runs_since;   /* ms; it has run at every step since */
     uint64_t wants_since;  /* ms; its use has been UP at every step since */
+    uint64_t idle_since;   /* ms; when its own use ended */
     uint64_t stop_began;   /* hung: ms */
     uint64_t last_stop_ms; /* length of its last stop */
     uint64_t closed_at;    /* ms */
@@ -123,6 +127,12 @@ static void check_silence(struct sim *sim,
         longest_ms = rbi_max_u64(longest_ms, before->their_terms.ping_interval_ms);
         shortest_ms = rbi_min_u64(shortest_ms, before->their_terms.ping_interval_ms);
     }
+    check(sim, end, !before->held || (before->mine != RBI_USE_UP && before->theirs != RBI_USE_UP),
+          "gave up a peer that is held");
+    check(sim, end,
+          before->suspect || before->mine != RBI_USE_IDLE || before->theirs != RBI_USE_UP ||
+              sim->now_ms < end->idle_since + before->their_terms.dead_after_ms,
+          "silent before it was suspect");
     check(sim, end,
           end->last_stop_ms < 4 * longest_ms + SLACK_MS || ran_for(sim, end, shortest_ms - 2),
           "judges right after its own sleep");
@@ -161,6 +171,14 @@ static void check_step(struct sim *sim,
         check(sim, end, ((act->todo & RBI_LINK_DO_REPORT_DOWN) != 0) == (end->ups == 1),
               "down without up, or failed after it");
     }
+    if (act->todo & (RBI_LINK_DO_REPORT_SUSPECT | RBI_LINK_DO_REPORT_ALIVE)) {
+        const bool suspect = (act->todo & RBI_LINK_DO_REPORT_SUSPECT) != 0;
+        check(sim, end, suspect != end->suspects && suspect == end->fsm.suspect,
+              "suspect or alive twice");
+        check(sim, end, end->ups == 1 && end->ends == 0, "suspect, and not up");
+        end->suspects = suspect;
+    }
+    check(sim, end, end->fsm.closed || end->fsm.suspect == end->suspects, "suspect in silence");
     check(sim, end, end->fsm.closed == (end->ends == 1), "closed without a word");
     check(sim, end, end->fsm.closed || rbi_link_usable(&end->fsm) == (end->ups == 1),
           "usable and not reported");
@@ -191,6 +209,9 @@ step(struct sim *sim, struct end *end, struct end *other, const struct rbi_link_
                   "took the link from a peer that uses it");
         }
     }
+    if (before.mine != RBI_USE_IDLE && end->fsm.mine == RBI_USE_IDLE) {
+        end->idle_since = sim->now_ms;
+    }
     if (act.todo & RBI_LINK_DO_SEND_READY) {
         end->wants_since = 0; /* other terms: another count */
     }
@@ -212,6 +233,7 @@ step(struct sim *sim, struct end *end, struct end *other, const struct rbi_link_
             send(sim, other,
                  (struct rbi_link_input){.type = sends[i].type,
                                          .reason = act.reason,
+                                         .hold = end->holds,
                                          .id = act.id,
                                          .terms = end->fsm.my_terms});
         }
@@ -267,7 +289,9 @@ static void meddle(struct sim *sim, struct end *end, struct end *other)
         if (running(sim, end)) {
             end->terms = below(sim, 3) == 0 ? some_terms(sim) : end->terms;
             feed(sim, end, other,
-                 (struct rbi_link_input){.type = RBI_LINK_OPEN, .terms = end->terms});
+                 (struct rbi_link_input){.type = RBI_LINK_OPEN,
+                                         .terms = end->terms,
+                                         .spread = below(sim, RBI_LINK_SPREAD)});
         }
         break;
     case 4:
@@ -318,16 +342,26 @@ static void check_told(struct sim *sim, const struct end *end, const struct end 
 /** A hung peer is found within the bound that I asked for, unless I was stopped myself. */
 static void check_bound(struct sim *sim, const struct end *end, const struct end *other)
 {
-    if (!other->hung || end->fsm.closed || end->fsm.mine != RBI_USE_UP || !running(sim, end)) {
+    if (!other->hung || end->fsm.closed || end->fsm.mine != RBI_USE_UP || !running(sim, end) ||
+        end->fsm.held) {
         return;
     }
+    /* Half an interval more than the misses, and one more where the judge had been stopped. */
     const uint64_t bound =
-        (uint64_t)end->fsm.my_terms.ping_interval_ms * (end->fsm.my_terms.ping_misses + 1) +
+        (uint64_t)end->fsm.my_terms.ping_interval_ms * (2 * end->fsm.my_terms.ping_misses + 3) / 2 +
         SLACK_MS;
     uint64_t since = other->stop_began;
     since = rbi_max_u64(since, end->runs_since);
     since = rbi_max_u64(since, end->wants_since);
-    check(sim, end, sim->now_ms <= since + 2 * bound, "has not noticed a hung peer");
+    check(sim, end, sim->now_ms <= since + bound, "has not noticed a hung peer");
+}
+
+/** After the last quiet time nobody is left with one that is gone, but with one that is held. */
+static void check_over(const struct sim *sim, const struct end *end, const struct end *other)
+{
+    const bool gone = other->dead || (other->hung && !end->fsm.held);
+    check(sim, end, !gone || end->fsm.closed, "open to a dead peer");
+    check(sim, end, !other->hung || end->fsm.closed || end->fsm.suspect, "not even suspect");
 }
 
 static void run(struct sim *sim)
@@ -336,6 +370,8 @@ static void run(struct sim *sim)
     rbi_link_init(&sim->b.fsm, 0);
     sim->a.terms = some_terms(sim);
     sim->b.terms = some_terms(sim);
+    sim->a.holds = below(sim, 8) == 0;
+    sim->b.holds = below(sim, 8) == 0;
     feed(sim, &sim->a, &sim->b,
          (struct rbi_link_input){.type = RBI_LINK_OPEN, .terms = sim->a.terms});
     const uint32_t calm = 50 + below(sim, 3000);
@@ -358,8 +394,8 @@ static void run(struct sim *sim)
     const bool both_live = running(sim, &sim->a) && running(sim, &sim->b);
     check(sim, &sim->a, !both_live || sim->a.fsm.closed == sim->b.fsm.closed,
           "one end open, the other closed");
-    check(sim, &sim->a, !(sim->b.dead || sim->b.hung) || sim->a.fsm.closed, "open to a dead peer");
-    check(sim, &sim->b, !(sim->a.dead || sim->a.hung) || sim->b.fsm.closed, "open to a dead peer");
+    check_over(sim, &sim->a, &sim->b);
+    check_over(sim, &sim->b, &sim->a);
 }
 
 int main(int argc, char **argv)
@@ -382,6 +418,7 @@ int main(int argc, char **argv)
     }
     uint64_t ups = 0;
     uint64_t silent = 0;
+    uint64_t held = 0;
     for (uint64_t i = 0; i < runs; i++) {
         memset(&sim, 0, sizeof sim);
         sim.a.name = "a";
@@ -392,9 +429,11 @@ int main(int argc, char **argv)
         run(&sim);
         ups += sim.a.ups + sim.b.ups;
         silent += sim.a.fsm.reason == RBI_REASON_SILENT;
+        held += sim.b.hung && !sim.a.fsm.closed && sim.a.fsm.held;
     }
-    (void)printf("sim_link: %llu runs from seed %llu, %llu links up, %llu ended by silence\n",
-                 (unsigned long long)runs, (unsigned long long)seed, (unsigned long long)ups,
-                 (unsigned long long)silent);
+    (void)printf(
+        "sim_link: %llu runs from seed %llu, %llu links up, %llu ended by silence, %llu held\n",
+        (unsigned long long)runs, (unsigned long long)seed, (unsigned long long)ups,
+        (unsigned long long)silent, (unsigned long long)held);
     return ups == 0 || silent == 0; /* nothing was tried */
 }

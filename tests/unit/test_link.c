@@ -627,6 +627,45 @@ static void test_inputs_after_a_sleep_do_not_hide_it(void **state)
     tick_expect(&link, 10500, "Ddcm");
 }
 
+/* A judge that was asked for each second, and now is for each tenth, sees that it slept 300 ms. */
+static void test_quicker_terms_show_a_shorter_sleep(void **state)
+{
+    (void)state;
+    const struct rbi_link_terms quick = {100, 1, 200};
+    struct rbi_link_fsm link;
+    rbi_link_init(&link, START);
+    feed(&link, RBI_LINK_OPEN, START);
+    feed(&link, RBI_LINK_READY_ACK, START);
+    step(&link, (struct rbi_link_input){.type = RBI_LINK_READY, .terms = quick}, START);
+    for (unsigned ms = 50; ms <= 1000; ms += 50) {
+        feed(&link, RBI_LINK_TICK, START + ms * MS);
+        feed(&link, RBI_LINK_PING, START + ms * MS);
+    }
+    /* Now the peer is judged by its records, which it was not while I asked. */
+    feed_reason(&link, RBI_LINK_CLOSE, RBI_REASON_UNTARGETED, START + 1000 * MS);
+    assert_true(rbi_link_deadline_ns(&link) <= START + 1100 * MS);
+    tick_expect(&link, 1280, "s"); /* silent for long enough, but 180 late: an interval more */
+    tick_expect(&link, 1380, "Ddc");
+}
+
+/* The interval more that a late judge gives is of the terms of then: other terms, another count. */
+static void test_new_terms_end_an_excuse(void **state)
+{
+    (void)state;
+    const struct rbi_link_terms once = {1000, 1, 2000};
+    const struct rbi_link_terms quick = {100, 2, 250};
+    struct rbi_link_fsm link;
+    rbi_link_init(&link, START);
+    step(&link, (struct rbi_link_input){.type = RBI_LINK_OPEN, .terms = once}, START);
+    feed(&link, RBI_LINK_READY_ACK, START);
+    tick_expect(&link, 500, "P");
+    tick_expect(&link, 1900, "Pms"); /* would have been the last, but came 400 ms late */
+    step(&link, (struct rbi_link_input){.type = RBI_LINK_OPEN, .terms = quick}, START + 2000 * MS);
+    tick_expect(&link, 2050, "P");
+    tick_expect(&link, 2150, "Pm");
+    tick_expect(&link, 2250, "Ddcm");
+}
+
 static void test_theirs_waiting_for_ack_is_judged_too(void **state)
 {
     (void)state;
@@ -791,6 +830,8 @@ int main(void)
         cmocka_unit_test(test_theirs_suspects_itself),
         cmocka_unit_test(test_held_peer_is_never_silent),
         cmocka_unit_test(test_inputs_after_a_sleep_do_not_hide_it),
+        cmocka_unit_test(test_quicker_terms_show_a_shorter_sleep),
+        cmocka_unit_test(test_new_terms_end_an_excuse),
         cmocka_unit_test(test_theirs_waiting_for_ack_is_judged_too),
         cmocka_unit_test(test_wait_ack_deadline),
         cmocka_unit_test(test_unused_link_ends),

@@ -656,7 +656,8 @@ struct ringbus_claim {
  * Reserves room in the receiver's lane (or a chunk, for large sizes) to build a message in.
  *
  * One claim per link at a time; until it ends, sends to the same instance return
- * RINGBUS_E_BUSY. @p to must name one instance or RINGBUS_ANY.
+ * RINGBUS_E_BUSY, and signs of life to it wait as well: end it within half a ping interval.
+ * @p to must name one instance or RINGBUS_ANY.
  */
 RINGBUS_API int ringbus_claim(struct ringbus *bus,
                               const struct ringbus_addr *to,
