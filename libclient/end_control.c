@@ -142,15 +142,10 @@ void rbi_end_say_alive(struct ringbus *bus, struct rbi_end *end)
 
 /* ---- the state machine ------------------------------------------------------------------ */
 
-static uint32_t ms_of(uint64_t ns)
-{
-    return (uint32_t)rbi_min_u64(ns / RBI_NS_PER_MS, UINT32_MAX);
-}
-
 /* For how long there was no sign of life. */
 static uint32_t silence_ms(const struct ringbus *bus, const struct rbi_end *end)
 {
-    return ms_of(bus->now_ns - rbi_min_u64(end->fsm.last_heard_ns, bus->now_ns));
+    return rbi_ms_of(bus->now_ns - rbi_min_u64(end->fsm.last_heard_ns, bus->now_ns));
 }
 
 static void report_suspicion(struct ringbus *bus, struct rbi_end *end)
@@ -385,7 +380,6 @@ static void on_disconnect(struct ringbus *bus, struct rbi_end *end, const struct
             ? RBI_REASON_LEFT
             : (enum rbi_reason)bye.reason;
     end->read_out = true; /* nothing behind it counts */
-    end->silent_ms = reason == RBI_REASON_GIVEN_UP ? ms_of(bus->late_ns) : 0;
     if (end->phase == RBI_END_LEAVING) {
         end->leave_reason = reason; /* it said so itself before the kernel reported its end */
         return;

@@ -43,6 +43,8 @@
 #define RBI_GUARD_ALIVE UINT64_C(0x72696e6762757331)
 #define RBI_NS_PER_MS   UINT64_C(1000000)
 #define RBI_NEVER       UINT64_MAX
+/* What a tick comes later than this after its deadline, or a handler takes, is told as late. */
+#define RBI_LATE_NS (10 * RBI_NS_PER_MS)
 
 /* Most messages that one link may deliver before the next has its turn. */
 #define RBI_BATCH_MAX 256U
@@ -131,7 +133,8 @@ struct ringbus {
     uint64_t core;           /* as told in the page */
     uint64_t next_deadline_ns;
     uint64_t target_due_ns; /* when a member is to be introduced, or one that is lost dropped */
-    uint64_t late_ns;       /* how late the last tick came that was late */
+    uint64_t late_ns;       /* the most by which a tick came late, of the last seconds */
+    uint64_t late_at_ns;    /* and when that was */
     uint64_t counters[RBI_COUNTER_COUNT];
     struct rbi_end *dirty;    /* ends with unrung records */
     struct rbi_end *blocked;  /* ends that a send found full */
@@ -302,6 +305,10 @@ void rbi_counters_publish(struct ringbus *bus);
 /* ---- clock.c --------------------------------------------------------------------------- */
 
 uint64_t rbi_now_ns(void);
+static inline uint32_t rbi_ms_of(uint64_t ns)
+{
+    return (uint32_t)rbi_min_u64(ns / RBI_NS_PER_MS, UINT32_MAX);
+}
 /** Cheaper and up to a few milliseconds old; never ahead. */
 uint64_t rbi_now_coarse_ns(void);
 /** Uniform below @p bound, for jitter. */
@@ -788,6 +795,8 @@ void rbi_poll_release(struct ringbus *bus, struct rbi_end *end);
 void rbi_tick(struct ringbus *bus, uint64_t now_ns);
 /** The second half, behind the lanes: what came while we slept counts. Deadlines, judgements. */
 void rbi_tick_judge(struct ringbus *bus);
+/** For how long we ourselves did not poll: the handler that has just ended, or a sleep before. */
+uint32_t rbi_tick_silence_ms(const struct ringbus *bus);
 /** The end is to be looked at when its link's state machine, or what it could not send, asks. */
 void rbi_tick_follow(struct ringbus *bus, struct rbi_end *end);
 /**

@@ -17,13 +17,13 @@
 #define TICK_LOST_NS   (16 * TICK_GOAL_NS)
 /* Silence after which a busy poller asks the kernel whether a socket has news. */
 #define QUIET_EPOLL_NS (100 * RBI_NS_PER_MS)
-/* A tick that comes later than this after its deadline is told as late. */
-#define LATE_NS (10 * RBI_NS_PER_MS)
 /*
  * The same while messages flow without a pause: a dead daemon bumps no attention word, and
  * whoever notices its end late comes late to the next one, which waits no more than 2 s.
  */
 #define BUSY_EPOLL_NS (500 * RBI_NS_PER_MS)
+/* For so long the longest time is kept in which we did not poll. */
+#define LATE_KEPT_NS (10000 * RBI_NS_PER_MS)
 
 /* ---- links --------------------------------------------------------------------------------- */
 
@@ -175,6 +175,21 @@ static void look_at_daemon(struct ringbus *bus)
     }
 }
 
+uint32_t rbi_tick_silence_ms(const struct ringbus *bus)
+{
+    const uint64_t handler_ns = rbi_now_ns() - bus->now_ns;
+    return rbi_ms_of(handler_ns > RBI_LATE_NS ? handler_ns : bus->late_ns);
+}
+
+/* A peer that gave us up says so a little later: what came between must not hide it. */
+static RBI_COLD void note_late(struct ringbus *bus, uint64_t late_ns)
+{
+    if (late_ns > bus->late_ns || bus->now_ns - bus->late_at_ns > LATE_KEPT_NS) {
+        bus->late_ns = late_ns;
+        bus->late_at_ns = bus->now_ns;
+    }
+}
+
 /* ---- a tick ---------------------------------------------------------------------------------- */
 
 void rbi_tick(struct ringbus *bus, uint64_t now_ns)
@@ -190,8 +205,8 @@ void rbi_tick(struct ringbus *bus, uint64_t now_ns)
     }
     bus->tick_countdown = bus->tick_polls;
     bus->now_ns = now_ns;
-    if (now_ns > bus->next_deadline_ns && now_ns - bus->next_deadline_ns > LATE_NS) {
-        bus->late_ns = now_ns - bus->next_deadline_ns;
+    if (now_ns > bus->next_deadline_ns && now_ns - bus->next_deadline_ns > RBI_LATE_NS) {
+        note_late(bus, now_ns - bus->next_deadline_ns);
     }
     rbi_core_publish(bus);
     rbi_wait_release(bus, bus->active_count);

@@ -218,7 +218,8 @@ void rbi_end_finish_leaving(struct ringbus *bus, struct rbi_end *end)
             rbi_emit_simple(bus, RINGBUS_EVENT_DOWN, &end->peer, end->path, end->leave_reason,
                             end->leave_reason == RBI_REASON_BAD_PEER ? RINGBUS_E_BAD_PEER : 0);
         if (down != NULL) {
-            down->silent_ms = end->silent_ms;
+            down->silent_ms = end->leave_reason == RBI_REASON_GIVEN_UP ? rbi_tick_silence_ms(bus)
+                                                                       : end->silent_ms;
         }
     }
     rbi_target_link_over(bus, end);

@@ -38,7 +38,7 @@ enum {
     WORD_RECEIVED,
     WORD_SEND_ERROR,
     WORD_DOWN_NS,
-    WORD_DONE
+    WORD_DISORDER
 };
 
 static uint64_t word(unsigned index)
@@ -70,6 +70,9 @@ static void child_event(struct node *self, const struct ringbus_event *event)
         atomic_store(&bus_shared[WORD_DOWN_NS], machine_now_ns());
         const int r = ringbus_send(self->bus, &to, 0, "x", 1, 0);
         atomic_store(&bus_shared[WORD_SEND_ERROR], (uint64_t)-r);
+    }
+    if (event->type == RINGBUS_EVENT_READY && word(WORD_READY) > word(WORD_DOWNS)) {
+        atomic_store(&bus_shared[WORD_DISORDER], 1); /* the next link before the end of the last */
     }
     if (event->type < RBI_ARRAY_SIZE(words) && words[event->type] != 0) {
         atomic_fetch_add(&bus_shared[words[event->type]], 1);
@@ -138,6 +141,18 @@ static unsigned log_lines(void)
     return cluster_log_count(&cluster, "\n");
 }
 
+/*
+ * What the machine added to a judgement of ours that began at @p from_ns, when we had waited
+ * @p delay_ns for a core so far. A judge that is late gives an interval more.
+ */
+static uint64_t late_ms(uint64_t from_ns, uint64_t delay_ns)
+{
+    const uint64_t late =
+        (machine_paused_ns(from_ns, machine_now_ns()) + machine_run_delay_ns(getpid()) - delay_ns) /
+        1000000;
+    return late > INTERVAL_MS / 8 ? late * 2 + INTERVAL_MS : late;
+}
+
 /* ---- stopped ---- */
 
 /*
@@ -153,19 +168,19 @@ static void test_stopped_longer_than_the_bound(void **state)
         open_main(0);
         const struct ringbus_addr before = link_up(round * INTERVAL_MS * 2 / 5);
         const unsigned lines = log_lines();
+        const uint64_t delay_ns = machine_run_delay_ns(getpid());
         const uint64_t stop_ns = machine_now_ns();
         CHECK(kill(pid, SIGSTOP) == 0);
         RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] > 0, NODE_MS, &node);
         const uint64_t took_ms = (last_ns[RINGBUS_EVENT_DOWN] - stop_ns) / 1000000;
-        const uint64_t paused_ms =
-            machine_paused_ns(stop_ns, last_ns[RINGBUS_EVENT_DOWN]) / 1000000;
+        const uint64_t paused_ms = late_ms(stop_ns, delay_ns);
         print_message("stopped: found after %u ms (paused %u)\n", (unsigned)took_ms,
                       (unsigned)paused_ms);
         assert_in_range(took_ms, BOUND_MS - INTERVAL_MS, BOUND_MS + INTERVAL_MS + paused_ms);
         assert_int_equal(node.reason, RINGBUS_REASON_SILENT);
         assert_int_equal(node.events[RINGBUS_EVENT_SUSPECT], 1);
         assert_int_equal(last[RINGBUS_EVENT_SUSPECT].paused, 0);
-        assert_in_range(last[RINGBUS_EVENT_SUSPECT].silent_ms, INTERVAL_MS, BOUND_MS);
+        assert_in_range(last[RINGBUS_EVENT_SUSPECT].silent_ms, INTERVAL_MS, BOUND_MS + paused_ms);
         assert_true(last_ns[RINGBUS_EVENT_SUSPECT] < last_ns[RINGBUS_EVENT_DOWN]);
         assert_in_range(last[RINGBUS_EVENT_DOWN].silent_ms, BOUND_MS,
                         BOUND_MS + INTERVAL_MS + paused_ms);
@@ -175,14 +190,20 @@ static void test_stopped_longer_than_the_bound(void **state)
         assert_int_equal(node.events[RINGBUS_EVENT_DOWN], 1);
         CHECK(kill(pid, SIGCONT) == 0);
         const uint64_t wake_ms = test_now_ms();
+        const uint64_t asleep_ns = machine_run_delay_ns(pid) + machine_run_delay_ns(getpid());
         RUN_UNTIL(word(WORD_DOWNS) > 0 && node.events[RINGBUS_EVENT_READY] > 1 &&
                       word(WORD_READY) > 1,
                   NODE_MS, &node);
-        assert_in_range(test_now_ms() - wake_ms, 0, 1000 + paused_ms);
+        const uint64_t no_core_ms =
+            (machine_run_delay_ns(pid) + machine_run_delay_ns(getpid()) - asleep_ns) / 1000000;
+        assert_in_range(test_now_ms() - wake_ms, 0, 1000 + paused_ms + 2 * no_core_ms);
         assert_int_equal(word(WORD_DOWNS), 1); /* one event */
         assert_int_equal(word(WORD_REASON), RINGBUS_REASON_GIVEN_UP);
         assert_true(word(WORD_SILENT_MS) >= BOUND_MS);
-        assert_int_equal(-(int)word(WORD_SEND_ERROR), RINGBUS_E_NOT_TARGET);
+        /* Its sends fail; unless a new link was there before it had been told. */
+        assert_true((int)word(WORD_SEND_ERROR) == -RINGBUS_E_NOT_TARGET ||
+                    (int)word(WORD_SEND_ERROR) == -1);
+        assert_int_equal(word(WORD_DISORDER), 0);
         assert_int_equal(node.events[RINGBUS_EVENT_DOWN], 1);
         /* The same life of the same instance. */
         assert_true(node.peer.cluster == before.cluster);
@@ -209,11 +230,12 @@ static void test_stopped_judge_gives_nobody_up(void **state)
         RUN_UNTIL(test_now_ms() >= until_ms, NODE_MS, &node);
         CHECK(kill(pid, SIGCONT) == 0);
         until_ms = test_now_ms() + BOUND_MS + INTERVAL_MS;
-        RUN_UNTIL(test_now_ms() >= until_ms && node.events[RINGBUS_EVENT_ALIVE] == round + 1,
+        RUN_UNTIL(test_now_ms() >= until_ms && node.events[RINGBUS_EVENT_ALIVE] > round &&
+                      node.events[RINGBUS_EVENT_ALIVE] == node.events[RINGBUS_EVENT_SUSPECT],
                   NODE_MS, &node);
     }
     assert_int_equal(node.events[RINGBUS_EVENT_DOWN], 0);
-    assert_int_equal(node.events[RINGBUS_EVENT_SUSPECT], rounds);
+    assert_true(node.events[RINGBUS_EVENT_SUSPECT] >= rounds);
     assert_int_equal(word(WORD_DOWNS), 0);
     node_close(&node);
     child_kill(pid);
@@ -308,11 +330,15 @@ static void test_busy_is_not_dead(void **state)
     const pid_t pid = child_start(busy_child, &cluster, NULL);
     open_main(0);
     struct ringbus_addr peer = link_up(0);
+    const uint64_t delay_ns = machine_run_delay_ns(pid);
     CHECK(ringbus_send(node.bus, &peer, 0, "long", 4, 0) == 1);
     RUN_UNTIL(word(WORD_RECEIVED) == 1, NODE_MS, &node);
     assert_int_equal(node.events[RINGBUS_EVENT_DOWN], 0);
-    assert_int_equal(node.events[RINGBUS_EVENT_SUSPECT], 0);
     assert_int_equal(word(WORD_DOWNS), 0);
+    /* A child that had no core could not say so. */
+    if (machine_run_delay_ns(pid) - delay_ns < INTERVAL_MS * UINT64_C(1000000) / 2) {
+        assert_int_equal(node.events[RINGBUS_EVENT_SUSPECT], 0);
+    }
     /* Without a word: it is called silent, and told so. */
     CHECK(ringbus_send(node.bus, &peer, 0, "longer", 6, 0) == 1);
     RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &node);
@@ -403,11 +429,12 @@ static void test_crash_is_told_at_once(void **state)
             cluster_kill(&cluster);
             RUN_UNTIL(node.events[RINGBUS_EVENT_DAEMON_LOST] == 1, NODE_MS, &node);
         }
+        const uint64_t delay_ns = machine_run_delay_ns(getpid());
         const uint64_t kill_ns = machine_now_ns();
         child_kill(pids[victim]);
         RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == round + 1, NODE_MS, &node);
         const uint64_t took_ns = last_ns[RINGBUS_EVENT_DOWN] - kill_ns;
-        const uint64_t paused_ns = machine_paused_ns(kill_ns, last_ns[RINGBUS_EVENT_DOWN]);
+        const uint64_t paused_ns = late_ms(kill_ns, delay_ns) * 1000000;
         print_message("crash told after %u us%s\n", (unsigned)(took_ns / 1000),
                       round == 1 ? ", without a daemon" : "");
         assert_true(took_ns < 50000000 + paused_ns);

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 
 #define LINKS  4000U
-#define ROUNDS 201U
+#define ROUNDS 101U
+/* Between two ticks the application has used the caches for other things. */
+#define CACHE_BYTES (UINT64_C(8) << 20)
 
 static int by_value(const void *a, const void *b)
 {
@@ -58,9 +60,18 @@ static void free_handle(struct ringbus *bus)
     free(bus);
 }
 
+static void use_caches(volatile unsigned char *other)
+{
+    for (uint64_t i = 0; i < CACHE_BYTES; i += RBI_LINE) {
+        other[i]++;
+    }
+}
+
 static void test_idle_links_cost_a_word_each(void **state)
 {
     (void)state;
+    unsigned char *other = calloc(1, CACHE_BYTES);
+    assert_non_null(other);
     struct ringbus *bus = make_handle();
     uint64_t table_ns[ROUNDS];
     uint64_t each_ns[ROUNDS];
@@ -68,9 +79,11 @@ static void test_idle_links_cost_a_word_each(void **state)
     for (unsigned round = 0; round < ROUNDS; round++) {
         bus->now_ns += 1000;
         bus->next_deadline_ns = bus->now_ns; /* something of the handle is due, no link is */
+        use_caches(other);
         uint64_t start_ns = machine_now_ns();
         rbi_tick_judge(bus);
         table_ns[round] = machine_now_ns() - start_ns;
+        use_caches(other);
         start_ns = machine_now_ns();
         next_ns = RBI_NEVER;
         for (unsigned i = 0; i < LINKS; i++) {
@@ -85,8 +98,9 @@ static void test_idle_links_cost_a_word_each(void **state)
                   (unsigned)table, (unsigned)each, (double)each / (double)table);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     assert_true(table < 10000);
-    assert_true(table * 3 < each);
+    assert_true(table * 2 < each);
 #endif
+    free(other);
     free_handle(bus);
 }
 

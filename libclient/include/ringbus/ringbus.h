@@ -271,7 +271,7 @@ struct ringbus_event {
     const struct ringbus_message *message; /**< UNDELIVERED only, else NULL */
     /**
      * SUSPECT, and DOWN with RINGBUS_REASON_SILENT: for so long the peer has not polled. DOWN
-     * with RINGBUS_REASON_GIVEN_UP: so much too late came our own last late poll.
+     * with RINGBUS_REASON_GIVEN_UP: for so long we have not, at most, in the last 10 s.
      */
     uint32_t silent_ms;
     /** SUSPECT: 1 when the peer holds for a debugger (debug_hold): silence alone ends nothing. */
