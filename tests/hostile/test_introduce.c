@@ -15,6 +15,8 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #define SEALS_ALL (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
@@ -49,6 +51,8 @@ enum flaw {
     FLAW_EVENTFD,
     FLAW_EPOLL,
     FLAW_FOLDER,
+    FLAW_PIDFD,
+    FLAW_TIMER,
     FLAW_PATH_ONLY,
     FLAW_WRITE_ONLY,
     FLAW_NO_SEALS,
@@ -56,10 +60,13 @@ enum flaw {
     FLAW_NO_GROW,
     FLAW_NO_FUTURE_WRITE,
     FLAW_NO_SEAL,
+    FLAW_OTHER_SEAL,
+    FLAW_HUGE_PAGES,
     FLAW_SHORT,
     FLAW_LONG,
     FLAW_UNEVEN,
     FLAW_EMPTY,
+    FLAW_TEBIBYTE,
     FLAW_HOLE,
     FLAW_MAGIC,
     FLAW_VERSION,
@@ -110,6 +117,10 @@ static int make_strange(enum flaw flaw, uint64_t bytes)
         return eventfd(0, EFD_CLOEXEC);
     case FLAW_EPOLL:
         return epoll_create1(EPOLL_CLOEXEC);
+    case FLAW_PIDFD:
+        return (int)syscall(SYS_pidfd_open, getpid(), 0);
+    case FLAW_TIMER:
+        return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
     case FLAW_FOLDER:
         return open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     default:
@@ -130,6 +141,8 @@ static int seals_of(enum flaw flaw)
         return SEALS_ALL & ~F_SEAL_FUTURE_WRITE;
     case FLAW_NO_SEAL:
         return SEALS_ALL & ~F_SEAL_SEAL;
+    case FLAW_OTHER_SEAL: /* of whom nobody wants to write: no owner's memory */
+        return (SEALS_ALL & ~F_SEAL_FUTURE_WRITE) | F_SEAL_WRITE;
     default:
         return SEALS_ALL;
     }
@@ -167,6 +180,18 @@ static int reopen(int fd, int flags)
     return again;
 }
 
+/** Sealable as well, but its pages may be missing when they are touched; none is, here. */
+static int make_huge(void)
+{
+    const int fd = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+    if (fd < 0) {
+        return open("/dev/null", O_RDWR | O_CLOEXEC); /* no huge pages in this kernel */
+    }
+    (void)!ftruncate(fd, 2 << 20);
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, SEALS_ALL), 0);
+    return fd;
+}
+
 static int make_bad(enum flaw flaw, enum rbi_segment_kind kind, uint64_t bytes)
 {
     const int strange = make_strange(flaw, bytes);
@@ -174,15 +199,19 @@ static int make_bad(enum flaw flaw, enum rbi_segment_kind kind, uint64_t bytes)
         return strange;
     }
     const struct rbi_side head = make_head(flaw, kind, bytes);
-    const uint64_t size = flaw == FLAW_SHORT    ? bytes - RBI_PAGE
-                          : flaw == FLAW_LONG   ? bytes + RBI_PAGE
-                          : flaw == FLAW_UNEVEN ? bytes - 1
-                          : flaw == FLAW_EMPTY  ? 0
-                                                : bytes;
+    const uint64_t size = flaw == FLAW_SHORT      ? bytes - RBI_PAGE
+                          : flaw == FLAW_LONG     ? bytes + RBI_PAGE
+                          : flaw == FLAW_UNEVEN   ? bytes - 1
+                          : flaw == FLAW_EMPTY    ? 0
+                          : flaw == FLAW_TEBIBYTE ? UINT64_C(1) << 40
+                                                  : bytes;
+    if (flaw == FLAW_HUGE_PAGES) {
+        return make_huge();
+    }
     const int fd = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     assert_true(fd >= 0);
     assert_int_equal(ftruncate(fd, (off_t)size), 0);
-    if (flaw != FLAW_HOLE && size > 0) {
+    if (flaw != FLAW_HOLE && flaw != FLAW_TEBIBYTE && size > 0) {
         assert_int_equal(fallocate(fd, 0, 0, (off_t)size), 0);
     }
     if (size >= sizeof(head)) {
@@ -307,6 +336,71 @@ static void test_server_side(void **state)
     }
     stage.scene->target_hostile = 0;
     test_sleep_ms(50);
+}
+
+/* ---- right descriptors in the wrong place, too many, too few ------------------------------ */
+
+/** What is good memory for something else is none for a side. */
+static void test_wrong_segments(void **state)
+{
+    (void)state;
+    assert_int_equal(peer_offer(&peer), 0);
+    const struct {
+        int side;
+        uint64_t bytes;
+        int bell;
+    } offers[] = {{peer.raw.page.fd, peer.raw.page.size, peer.bell_copy},
+                  {peer.raw.pool.fd, peer.raw.pool.size, peer.bell_copy},
+                  {peer.bell_copy, PEER_SIDE_BYTES, peer.bell_copy},
+                  {peer.side.fd, PEER_SIDE_BYTES, peer.side.fd},
+                  {peer.raw.fd, PEER_SIDE_BYTES, peer.bell_copy},
+                  {peer.side.fd, PEER_SIDE_BYTES, peer.raw.fd}}; /* the control socket */
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(offers); i++) {
+        assert_int_equal(introduce(offers[i].side, offers[i].bytes, offers[i].bell),
+                         RINGBUS_E_BAD_PEER);
+    }
+    assert_int_equal(introduce(peer.side.fd, PEER_SIDE_BYTES, peer.bell_copy), 0);
+}
+
+/** Scenario 35: each message of a client with each number of descriptors that is not its own. */
+static void test_descriptor_counts(void **state)
+{
+    static const struct {
+        enum rbi_wire_type type;
+        unsigned right;
+    } messages[] = {{RBI_WIRE_REGISTER, 2}, {RBI_WIRE_SET_STATE, 0}, {RBI_WIRE_TARGET, 0},
+                    {RBI_WIRE_UNTARGET, 0}, {RBI_WIRE_INTRODUCE, 2}, {RBI_WIRE_ACCEPT, 1},
+                    {RBI_WIRE_REFUSE, 0},   {RBI_WIRE_LINK_DOWN, 0}, {RBI_WIRE_WATCH, 0},
+                    {RBI_WIRE_UNWATCH, 0},  {RBI_WIRE_QUERY, 0}};
+    unsigned char frame[RBI_WIRE_FRAME_MAX];
+    int fds[RBI_HANDOFF_FDS_MAX];
+    (void)state;
+    assert_int_equal(peer_offer(&peer), 0);
+    for (unsigned k = 0; k < RBI_HANDOFF_FDS_MAX; k++) {
+        fds[k] = k % 2 == 0 ? peer.side.fd : peer.bell_copy;
+    }
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(messages); i++) {
+        for (unsigned count = 0; count <= RBI_HANDOFF_FDS_MAX; count++) {
+            union rbi_wire_body body;
+            struct raw raw;
+            if (count == messages[i].right) {
+                continue;
+            }
+            memset(&body, 0, sizeof(body));
+            assert_int_equal(raw_up(&raw, stage.cluster.socket, ""), 0);
+            const size_t size = rbi_wire_encode(messages[i].type, &body, 9, 0, frame);
+            assert_int_equal(rbi_handoff_send(raw.fd, frame, size, fds, count), 0);
+            const int code = raw_expect_error(&raw);
+            if (code == 0) {
+                print_error("message %d with %u descriptors: no error\n", (int)messages[i].type,
+                            count);
+            }
+            assert_int_not_equal(code, 0);
+            /* One that belongs to nothing ends the connection. */
+            assert_true(count < messages[i].right || raw_closed(&raw, RAW_TIMEOUT_MS));
+            raw_close(&raw);
+        }
+    }
 }
 
 /* ---- geometry, which only the other end looks at ----------------------------------------- */
@@ -446,6 +540,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_registration, attack_setup, attack_teardown),
         cmocka_unit_test_setup_teardown(test_requester_side, attack_setup, attack_teardown),
         cmocka_unit_test_setup_teardown(test_server_side, attack_setup, attack_teardown),
+        cmocka_unit_test_setup_teardown(test_wrong_segments, attack_setup, attack_teardown),
+        cmocka_unit_test_setup_teardown(test_descriptor_counts, attack_setup, attack_teardown),
         cmocka_unit_test_setup_teardown(test_requester_geometry, attack_setup, attack_teardown),
         cmocka_unit_test_setup_teardown(test_server_geometry, attack_setup, attack_teardown),
         cmocka_unit_test_setup_teardown(test_head_flips, attack_setup, attack_teardown),
