@@ -12,15 +12,15 @@ static uint64_t size_of(unsigned log2)
 }
 
 /* Own words: nobody else writes them. */
-static uint64_t get(const struct rbi_directory_heap *heap, uint64_t offset, unsigned word)
+static uint64_t get(const struct rbi_directory_heap *heap, uint64_t at, unsigned word)
 {
-    return rbi_load_rlx((const rbi_au64 *)(const void *)(heap->base + offset) + word);
+    return rbi_load_rlx((const rbi_au64 *)(const void *)(heap->base + at) + word);
 }
 
-static void put(struct rbi_directory_heap *heap, uint64_t offset, unsigned word, uint64_t value)
+static void put(struct rbi_directory_heap *heap, uint64_t at, unsigned word, uint64_t value)
 {
     /* R20: pairs with A20 (directory_read.c) */
-    rbi_store_rel((rbi_au64 *)(void *)(heap->base + offset) + word, value);
+    rbi_store_rel((rbi_au64 *)(void *)(heap->base + at) + word, value);
 }
 
 void rbi_directory_heap_init(struct rbi_directory_heap *heap,
