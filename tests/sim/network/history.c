@@ -21,11 +21,12 @@ static void make_slot(struct slot *slot, unsigned idx)
 {
     const unsigned cluster = sim_below(world.cluster_count);
     static const uint32_t intervals[] = {50, 100, 200, 1000};
-    *slot = (struct slot){.mode = sim_one_in(5) ? RINGBUS_MODE_BUSY : RINGBUS_MODE_SLEEP,
-                          .external_loop = sim_one_in(3),
-                          .lane_bytes = sim_one_in(3) ? 16384 : 4096,
-                          .ping_interval_ms = intervals[sim_below(4)],
-                          .ping_misses = 2 + sim_below(2)};
+    *slot =
+        (struct slot){.mode = sim_one_in(5) ? RINGBUS_MODE_BUSY : RINGBUS_MODE_SLEEP,
+                      .external_loop = sim_one_in(3),
+                      .lane_bytes = sim_one_in(3) ? 16384 : 4096,
+                      .ping_interval_ms = world.length_ms > 10000 ? 1000 : intervals[sim_below(4)],
+                      .ping_misses = 2 + sim_below(2)};
     (void)snprintf(slot->path, sizeof slot->path, "%s/%u", world.cluster_paths[cluster], idx + 1);
     (void)ringbus_resolve(slot->path, &slot->addr);
     slot->targets_clusters = sim_below(1U << world.cluster_count);
@@ -35,8 +36,25 @@ static void make_slot(struct slot *slot, unsigned idx)
     }
 }
 
+/** How long, and how much happens: now and then so long that deadlines of seconds pass. */
+static void make_pace(void)
+{
+    static const struct {
+        uint32_t length_ms;
+        uint32_t calm_us;
+        uint32_t wait_us;
+    } paces[] = {
+        {400, 100000, 30000}, {400, 30000, 30000}, {400, 10000, 3000}, {3000, 100000, 100000}};
+    const unsigned pace = sim_below(sizeof paces / sizeof paces[0]);
+    const bool is_long = sim_one_in(8);
+    world.length_ms = is_long ? 30000 : paces[pace].length_ms;
+    world.calm_us = is_long ? 3000000 : paces[pace].calm_us;
+    world.wait_us = is_long ? 1000000 : paces[pace].wait_us;
+}
+
 static void make_world(void)
 {
+    make_pace();
     world.slot_count = 2 + sim_below(SLOTS_MAX - 1);
     world.cluster_count = 1 + sim_below(2);
     world.life_count = 0;
@@ -165,6 +183,7 @@ static void trouble(void)
         }
         break;
     case 17:
+    case 18:
         /* The whole machine sleeps: every clock is late at once. */
         sim.now_ns += some_pause_ns();
         sim_log("the machine has slept");
@@ -213,16 +232,18 @@ static bool too_long(void)
     return world.failed;
 }
 
-static void run_trouble(void)
+static void run_trouble(unsigned troubles, uint64_t skipped)
 {
-    const uint64_t end_ns = sim.now_ns + (20 + sim_below(sim_one_in(4) ? 3000 : 400)) * SIM_MS;
-    const uint32_t calm_us = 500 + sim_below(100000);
-    unsigned budget = 30;
+    unsigned count = 0;
+    const uint64_t end_ns = sim.now_ns + (20 + sim_below(world.length_ms)) * SIM_MS;
+    const uint32_t calm_us = 500 + sim_below(world.calm_us);
     next_trouble_ns = sim.now_ns;
-    while (sim.now_ns < end_ns && budget > 0 && !too_long()) {
+    while (sim.now_ns < end_ns && count < troubles && !too_long()) {
         if (sim.now_ns >= next_trouble_ns) {
-            budget--;
-            trouble();
+            if ((skipped >> count & 1) == 0) {
+                trouble();
+            }
+            count++;
             next_trouble_ns = sim.now_ns + (1 + sim_below(calm_us)) * SIM_US;
         }
         step(next_trouble_ns);
@@ -298,14 +319,14 @@ static void check_left_behind(void)
     }
 }
 
-bool history_run(uint64_t seed)
+bool history_run(uint64_t seed, unsigned troubles, uint64_t skipped)
 {
     sim_kernel_reset(seed);
     world.seed = seed;
     world.figures.histories++;
     make_world();
     daemon_start();
-    run_trouble();
+    run_trouble(troubles, skipped);
     if (!world.failed) {
         settle();
     }

@@ -13,7 +13,10 @@ static struct {
     uint64_t seed;
     uint64_t runs;
     uint64_t seconds;
-} given = {.seed = 1, .runs = UINT64_MAX, .seconds = 10};
+    uint64_t troubles;
+    uint64_t skip;
+    bool shrink;
+} given = {.seed = 1, .runs = UINT64_MAX, .seconds = 10, .troubles = TROUBLES_MAX};
 
 static void aborted(int number)
 {
@@ -36,20 +39,53 @@ static bool parse(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        uint64_t *number = strcmp(argv[i], "--seed") == 0      ? &given.seed
-                           : strcmp(argv[i], "--runs") == 0    ? &given.runs
-                           : strcmp(argv[i], "--seconds") == 0 ? &given.seconds
-                                                               : NULL;
+        uint64_t *number = strcmp(argv[i], "--seed") == 0       ? &given.seed
+                           : strcmp(argv[i], "--runs") == 0     ? &given.runs
+                           : strcmp(argv[i], "--seconds") == 0  ? &given.seconds
+                           : strcmp(argv[i], "--troubles") == 0 ? &given.troubles
+                           : strcmp(argv[i], "--skip") == 0     ? &given.skip
+                                                                : NULL;
         if (strcmp(argv[i], "--verbose") == 0) {
             sim.verbose = true;
+        } else if (strcmp(argv[i], "--shrink") == 0) {
+            given.shrink = true;
         } else if (number != NULL && value != NULL) {
-            *number = strtoull(value, NULL, 10);
+            *number = strtoull(value, NULL, 0);
             i++;
         } else {
             return false;
         }
     }
     return true;
+}
+
+static void print_failure(uint64_t troubles, uint64_t skip)
+{
+    (void)fprintf(stderr, "sim_network: seed %" PRIu64 ", %s\nrepeat: sim_network --seed %" PRIu64,
+                  world.seed, world.failure, world.seed);
+    if (troubles < TROUBLES_MAX || skip != 0) {
+        (void)fprintf(stderr, " --troubles %" PRIu64 " --skip 0x%" PRIx64, troubles, skip);
+    }
+    (void)fprintf(stderr, " --runs 1 --verbose\n");
+}
+
+/** The shortest beginning of a history that fails, without what is not needed for that. */
+static void shrink(uint64_t seed)
+{
+    unsigned troubles = 0;
+    uint64_t skip = 0;
+    while (troubles < TROUBLES_MAX && history_run(seed, troubles, 0)) {
+        troubles++;
+    }
+    for (unsigned i = 0; i < troubles; i++) {
+        const uint64_t more = skip | UINT64_C(1) << i;
+        if (!history_run(seed, troubles, more)) {
+            skip = more;
+        }
+    }
+    if (!history_run(seed, troubles, skip)) {
+        print_failure(troubles, skip);
+    }
 }
 
 static void print_figures(double seconds)
@@ -75,10 +111,17 @@ static void print_figures(double seconds)
 int main(int argc, char **argv)
 {
     if (!parse(argc, argv)) {
-        (void)fputs("usage: sim_network [--seed N] [--runs N] [--seconds N] [--verbose]\n"
-                    "Runs histories from seed N on until one of the limits is reached.\n",
-                    stderr);
+        (void)fputs(
+            "usage: sim_network [--seed N] [--runs N] [--seconds N] [--shrink] [--verbose]\n"
+            "                   [--troubles N] [--skip MASK]\n"
+            "Runs histories from seed N on until one of the limits is reached. --shrink\n"
+            "looks for the fewest troubles that make the first failure.\n",
+            stderr);
         return 2;
+    }
+    if (getenv("RINGBUS_TEST_FULL") != NULL) {
+        given.seconds = 600; /* and from another seed than the quick one ends with */
+        given.seed = 100000000;
     }
     sim_kernel_init();
     (void)signal(SIGABRT, aborted);
@@ -86,11 +129,11 @@ int main(int argc, char **argv)
     const uint64_t start_ns = real_ns();
     uint64_t spent_ns = 0;
     for (uint64_t i = 0; i < given.runs && spent_ns < given.seconds * SIM_S; i++) {
-        if (!history_run(given.seed + i)) {
-            (void)fprintf(stderr,
-                          "sim_network: seed %" PRIu64 ", %s\n"
-                          "repeat: sim_network --seed %" PRIu64 " --runs 1 --verbose\n",
-                          world.seed, world.failure, world.seed);
+        if (!history_run(given.seed + i, (unsigned)given.troubles, given.skip)) {
+            print_failure(given.troubles, given.skip);
+            if (given.shrink) {
+                shrink(given.seed + i);
+            }
             return 1;
         }
         spent_ns = real_ns() - start_ns;

@@ -215,6 +215,7 @@ static void down(struct life *at, const struct life *of, const struct ringbus_ev
         violation(at, "DOWN of %s without UP (5)", event->path);
     }
     view->up = false;
+    view->suspect = false;
     view->gave_up |= !of->ended;
     view->ended_here |= event->reason == RINGBUS_REASON_UNTARGETED && at->untargets;
     if (of->ended || of->leaving) {
@@ -275,6 +276,36 @@ static void ready(struct life *at, const struct life *of, const struct ringbus_e
     world.views[at->idx][of->idx].ups++;
 }
 
+/** Notes who is there, by what events say. */
+static void presence(const struct life *at, const struct ringbus_event *event)
+{
+    for (unsigned s = 0; s < world.slot_count; s++) {
+        uint32_t *known = &world.known[at->idx][s];
+        if (world.slots[s].addr.cluster != event->addr.cluster ||
+            world.slots[s].addr.instance != event->addr.instance) {
+            continue;
+        }
+        if (event->type == RINGBUS_EVENT_ADDED) {
+            *known = event->addr.incarnation;
+        } else if (event->type == RINGBUS_EVENT_REMOVED && *known == event->addr.incarnation) {
+            *known = 0;
+        }
+    }
+}
+
+/** Whether a silent peer is told of once, and its sign of life once. */
+static void suspicion(struct life *at, const struct life *of, const struct ringbus_event *event)
+{
+    struct view *view = &world.views[at->idx][of->idx];
+    if (event->type == RINGBUS_EVENT_SUSPECT || event->type == RINGBUS_EVENT_ALIVE) {
+        const bool suspect = event->type == RINGBUS_EVENT_SUSPECT;
+        if (!view->up || view->suspect == suspect) {
+            violation(at, "%s of %s out of turn", suspect ? "SUSPECT" : "ALIVE", event->path);
+        }
+        view->suspect = suspect;
+    }
+}
+
 void oracle_event(struct life *at, const struct ringbus_event *event)
 {
     static const char *const names[] = {"?",           "READY",       "DOWN",        "UNDELIVERED",
@@ -286,6 +317,10 @@ void oracle_event(struct life *at, const struct ringbus_event *event)
     sim_log("event %s %s %u reason %d error %d",
             type < sizeof names / sizeof names[0] ? names[type] : "?", event->path,
             event->addr.incarnation, (int)event->reason, event->error);
+    presence(at, event);
+    if (of != NULL) {
+        suspicion(at, of, event);
+    }
     if (event->type == RINGBUS_EVENT_READY) {
         ready(at, of, event);
     } else if (event->type == RINGBUS_EVENT_DOWN) {
@@ -370,6 +405,20 @@ static const char *linked(const struct life *life)
     return NULL;
 }
 
+/** What events have told of its targets against who lives. */
+static const char *heard(const struct life *life)
+{
+    for (unsigned s = 0; s < world.slot_count && !life->untargets; s++) {
+        const struct slot *slot = &world.slots[s];
+        const uint32_t there = slot->life != NULL ? slot->life->addr.incarnation : 0;
+        if (wants(life, slot) && world.known[life->idx][s] != there) {
+            return missing(life->slot->path, "(6) has not heard of all that happened to",
+                           slot->path);
+        }
+    }
+    return NULL;
+}
+
 /** What the directory says against who lives. */
 static const char *knows(struct life *life)
 {
@@ -424,6 +473,7 @@ const char *oracle_converged(void)
         const unsigned preempt = sim.preempt_one_in;
         sim.preempt_one_in = 0;
         const char *what = linked(life);
+        what = what != NULL ? what : heard(life);
         what = what != NULL ? what : knows(life);
         what = what != NULL ? what : settled(life);
         sim.preempt_one_in = preempt;

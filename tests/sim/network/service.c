@@ -317,7 +317,10 @@ static void act(struct life *life)
         release_one(life);
         return;
     }
-    switch (sim_below(24)) {
+    /* What is said while the daemon has not answered yet is easily lost. */
+    const bool greeting = life->bus->control.phase == RBI_CONTROL_HELLO ||
+                          life->bus->control.phase == RBI_CONTROL_REGISTER;
+    switch (sim_below(greeting ? 3 : 24)) {
     case 0:
         retarget(life);
         break;
@@ -346,7 +349,7 @@ static void sleep_us(uint64_t us)
 
 static void wait_for_work(struct life *life)
 {
-    const uint64_t us = world.quiet ? 500000 : 100 + sim_below(30000);
+    const uint64_t us = world.quiet ? 500000 : 100 + sim_below(world.wait_us);
     if (life->slot->mode == RINGBUS_MODE_BUSY) {
         sleep_us(us < 2000 ? us : 2000);
         return;
@@ -475,6 +478,7 @@ void service_start(struct slot *slot)
         world.views[life->idx][i] = (struct view){.up = false};
         world.views[i][life->idx] = (struct view){.up = false};
     }
+    memset(world.known[life->idx], 0, sizeof world.known[life->idx]);
     slot->life = life;
     world.figures.lives++;
     life->process->name = slot->path + 11;

@@ -83,6 +83,7 @@ struct copy {
 /** What one life has seen of another. */
 struct view {
     bool up;
+    bool suspect; /* SUSPECT came, and no ALIVE */
     uint32_t ups;
     uint32_t last_message; /* delivered; 1-based */
     bool gave_up;          /* DOWN came while the other lived */
@@ -91,6 +92,9 @@ struct view {
 
 struct world {
     uint64_t seed;
+    uint32_t length_ms; /* of the time of trouble */
+    uint32_t calm_us;   /* between two troubles, at most */
+    uint32_t wait_us;   /* of a service between two actions, at most */
     unsigned slot_count;
     unsigned cluster_count;
     struct ringbus_addr clusters[2];
@@ -99,6 +103,7 @@ struct world {
     unsigned life_count;
     struct life lives[LIVES_MAX];
     struct view views[LIVES_MAX][LIVES_MAX];
+    uint32_t known[LIVES_MAX][SLOTS_MAX]; /* incarnation, as ADDED and REMOVED told; 0: nobody */
     uint32_t message_count;
     struct message messages[MESSAGES_MAX];
     uint32_t copy_count;
@@ -145,7 +150,14 @@ void daemon_start(void);
 
 /* ---- history.c ------------------------------------------------------------------------ */
 
-/** Runs one history. @return whether all guarantees held */
-bool history_run(uint64_t seed);
+/** Most troubles of a history. */
+#define TROUBLES_MAX 30U
+
+/**
+ * Runs one history. @return whether all guarantees held
+ * @param troubles  at most so many, then it is left alone
+ * @param skipped   bit i: the trouble of that number is left out
+ */
+bool history_run(uint64_t seed, unsigned troubles, uint64_t skipped);
 
 #endif
