@@ -176,10 +176,13 @@ static void on_message(struct ringbus *bus, const struct ringbus_message *messag
         }
         return;
     }
-    if ((atomic_fetch_or(&fate->delivered, bit) & bit) != 0) {
+    const uint32_t before = atomic_fetch_or(&fate->delivered, bit);
+    const bool elsewhere = fate->kind == SOAK_ANY && before != 0 &&
+                           (!fate->twice || (message->flags & RINGBUS_MESSAGE_REDELIVERED) == 0);
+    if ((before & bit) != 0 || elsewhere) {
         soak_violation(me.ledger, "message %u of life %u came twice", head.seq, head.life);
     }
-    if ((atomic_load(&fate->not_seen) & bit) != 0) {
+    if ((atomic_load(&fate->not_seen) & (fate->kind == SOAK_ANY ? ~UINT32_C(0) : bit)) != 0) {
         soak_violation(me.ledger, "message %u of life %u came after it was given back as not seen",
                        head.seq, head.life);
     }
@@ -191,11 +194,14 @@ static void on_message(struct ringbus *bus, const struct ringbus_message *messag
                        sender->slot, head.life, head.incarnation, message->from.instance,
                        message->from.incarnation);
     }
-    if (fate->kind != SOAK_BROADCAST && fate->to_incarnation != me.self.incarnation) {
+    if (fate->kind != SOAK_BROADCAST && fate->kind != SOAK_ANY &&
+        fate->to_incarnation != me.self.incarnation) {
         soak_violation(me.ledger, "message %u of life %u was for another life", head.seq,
                        head.life);
     }
-    check_order(&head, sender->slot);
+    if (fate->kind != SOAK_ANY) { /* what goes on comes late */
+        check_order(&head, sender->slot);
+    }
     atomic_fetch_add(&me.life->received, 1);
     if (message->kind == RINGBUS_KIND_REQUEST) {
         if (me.late_count < LATE_MAX && head.seq % 4 == 0) {
@@ -267,7 +273,8 @@ static void on_undelivered(const struct ringbus_event *event)
     }
     struct soak_fate *fate = soak_fate(me.ledger, me.life, head.seq);
     const bool again = ((atomic_load(&fate->not_seen) | atomic_load(&fate->maybe)) & bit) != 0;
-    if (again || me.peers[slot].incarnation != event->addr.incarnation) {
+    const bool late = me.peers[slot].incarnation != event->addr.incarnation;
+    if (again || (late && fate->kind != SOAK_ANY)) {
         soak_violation(me.ledger, "message %u came back from slot %u %s", head.seq, slot,
                        again ? "twice" : "after the DOWN");
     }
@@ -276,7 +283,7 @@ static void on_undelivered(const struct ringbus_event *event)
         atomic_store(&me.life->doubt[slot], head.seq);
     } else {
         atomic_fetch_or(&fate->not_seen, bit);
-        if ((atomic_load(&fate->delivered) & bit) != 0) {
+        if ((atomic_load(&fate->delivered) & (fate->kind == SOAK_ANY ? ~UINT32_C(0) : bit)) != 0) {
             soak_violation(me.ledger, "message %u was handled by slot %u and counts as not seen",
                            head.seq, slot);
         }
@@ -352,6 +359,11 @@ static int send_as(unsigned way, const struct ringbus_addr *to, uint32_t size, u
         compose(message, size, seq);
         return ringbus_request(me.bus, to, 0, message, size, 0, 1 + any_below(2000), on_result,
                                (void *)(uintptr_t)seq);
+    case 4:
+        compose(message, size, seq);
+        return ringbus_send(me.bus, to, seq % 16, message, size,
+                            (seq % 4 < 2 ? RINGBUS_KEY : 0) |
+                                (seq % 2 == 0 ? RINGBUS_IDEMPOTENT : 0));
     default:
         compose(message, size, seq);
         return ringbus_send(me.bus, to, 0, message, size, any_below(3) == 0 ? RINGBUS_MORE : 0);
@@ -366,7 +378,8 @@ static bool offer(const struct ringbus_addr *to, enum soak_kind kind, unsigned w
     memset(fate, 0, sizeof *fate);
     fate->kind = (uint8_t)kind;
     fate->to_incarnation = to->incarnation;
-    fate->to_slot = kind == SOAK_BROADCAST ? 0 : (uint8_t)(to->instance - 1);
+    fate->to_slot = to->instance > 0 ? (uint8_t)(to->instance - 1) : 0;
+    fate->twice = kind == SOAK_ANY && seq % 2 == 0;
     const int r = send_as(way, to, size, seq);
     if (r < 0 || (r == 0 && kind != SOAK_BROADCAST)) {
         const enum ringbus_error_kind error = ringbus_error_kind(r);
@@ -398,12 +411,15 @@ static void offer_any(void)
 {
     const struct ringbus_addr *to = &me.peers[any_below(me.ledger->slots)];
     const struct ringbus_addr all = {.cluster = me.self.cluster, .instance = RINGBUS_ALL};
+    const struct ringbus_addr any = {.cluster = me.self.cluster, .instance = RINGBUS_ANY};
     const unsigned dice = any_below(100);
     if (dice < 6) {
         (void)offer(&all, SOAK_BROADCAST, dice < 3 ? 1 : 3, any_size());
+    } else if (dice < 12) {
+        (void)offer(&any, SOAK_ANY, 4, any_size());
     } else if (to->instance == 0) {
         return;
-    } else if (dice < 20) {
+    } else if (dice < 26) {
         (void)offer(to, SOAK_REQUEST, 2, any_size());
     } else {
         (void)offer(to, SOAK_ONEWAY, dice < 35 ? 0 : dice < 45 ? 1 : 3, any_size());
@@ -521,7 +537,9 @@ int soak_actor(struct soak_ledger *ledger, uint32_t life, const char *socket, ui
     }
     (void)ringbus_self(me.bus, &me.self);
     atomic_store(&me.life->incarnation, me.self.incarnation);
-    if (ringbus_target(me.bus, SOAK_CLUSTER, NULL, NULL) != 0) {
+    struct ringbus_target_options target = {.struct_size = sizeof target,
+                                            .on_down = RINGBUS_ON_DOWN_REDELIVER};
+    if (ringbus_target(me.bus, SOAK_CLUSTER, &target, NULL) != 0) {
         soak_violation(ledger, "target: %s", ringbus_errmsg(me.bus));
     }
     live();

@@ -83,13 +83,15 @@ static void add_known(const struct soak_fate *fate, struct soak_sums *sums)
     const uint32_t delivered = atomic_load(&fate->delivered);
     const uint32_t maybe = atomic_load(&fate->maybe);
     const uint32_t back = atomic_load(&fate->not_seen) | maybe;
+    /* One that went on to a second receiver counts once. */
+    const unsigned again = fate->kind == SOAK_ANY && bits(delivered) > 1 ? bits(delivered) - 1 : 0;
     sums->accepted += fate->receivers;
-    sums->delivered += bits(delivered);
-    sums->returned += bits(back & ~delivered);
+    sums->delivered += bits(delivered) - again;
+    sums->returned += fate->kind == SOAK_ANY && delivered ? 0 : bits(back & ~delivered);
     sums->maybe += bits(maybe & delivered);
 }
 
-/** A broadcast does not say which receivers took it, only how many. */
+/** A broadcast does not say which receivers took it, only how many; one to any says nothing. */
 static enum verdict audit_broadcast(const struct soak_life *sender, const struct soak_fate *fate)
 {
     const uint32_t known =
@@ -127,14 +129,14 @@ bool soak_audit(struct soak_ledger *ledger,
     struct soak_sums found = {.refused = atomic_load(&sender->refused)};
     for (uint32_t seq = 1; seq <= accepted; seq++) {
         const struct soak_fate *fate = soak_fate(ledger, sender, seq);
-        const enum verdict verdict = fate->kind == SOAK_BROADCAST
+        const enum verdict verdict = fate->kind == SOAK_BROADCAST || fate->kind == SOAK_ANY
                                          ? audit_broadcast(sender, fate)
                                          : audit_one(ledger, sender, life_count, patient, fate);
         add_known(fate, &found);
         const uint32_t known = atomic_load(&fate->delivered) | atomic_load(&fate->not_seen) |
                                atomic_load(&fate->maybe);
         const unsigned missing = fate->receivers > bits(known) ? fate->receivers - bits(known) : 0;
-        if (verdict == UNKNOWN || (verdict == BOTH_DIED && fate->kind == SOAK_BROADCAST &&
+        if (verdict == UNKNOWN || (verdict == BOTH_DIED && fate->kind >= SOAK_BROADCAST &&
                                    patient && anybody_reads(ledger, sender, life_count))) {
             return false;
         }

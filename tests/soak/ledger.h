@@ -15,7 +15,8 @@
 #define SOAK_MESSAGES  40000U /* that one life may send; then it leaves and a new one comes */
 #define SOAK_DOWNS     4096U  /* ends of links that one life may see; then the same */
 
-enum soak_kind { SOAK_ONEWAY = 1, SOAK_REQUEST = 2, SOAK_BROADCAST = 3 };
+/* ANY: whoever the library picks, and another one if that one ends. */
+enum soak_kind { SOAK_ONEWAY = 1, SOAK_REQUEST = 2, SOAK_BROADCAST = 3, SOAK_ANY = 4 };
 
 /** What became of one message. */
 struct soak_fate {
@@ -23,6 +24,7 @@ struct soak_fate {
     uint8_t to_slot;
     uint8_t kind;      /* enum soak_kind */
     uint8_t receivers; /* that took it, as send said; broadcasts: any number */
+    uint8_t twice;     /* idempotent: it may be delivered once more when it was maybe seen */
     uint8_t answers;   /* requests: calls of the reply callback */
     uint8_t timed_out; /* requests: the time was over while it was on its way */
     /* Masks of slots. */
