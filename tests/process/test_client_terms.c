@@ -22,18 +22,18 @@
 #define SLOW_1  SLOW "/1"
 #define MAIN_1  MAIN "/1"
 
-/* Bounds of 350 ms and 2.1 s: far enough apart for a busy machine. */
+/* Bounds of 700 ms and 2.8 s: far enough apart for a busy machine. */
 static const struct ringbus_target_options quick_terms = {
-    .struct_size = sizeof quick_terms, .ping_interval_ms = 100, .ping_misses = 3};
+    .struct_size = sizeof quick_terms, .ping_interval_ms = 200, .ping_misses = 3};
 static const struct ringbus_target_options slow_terms = {
-    .struct_size = sizeof slow_terms, .ping_interval_ms = 600, .ping_misses = 3};
+    .struct_size = sizeof slow_terms, .ping_interval_ms = 800, .ping_misses = 3};
 #define BETWEEN_MS 1500U
 
 static struct cluster cluster;
 static struct node node;
 static uint64_t down_ms[3]; /* when the instance went down: quick, slow */
 
-enum { WORD_READY, WORD_DOWN_MS = 8 };
+enum { WORD_READY, WORD_DOWN_MS = 8, WORD_TAKEN = 16 };
 
 struct role {
     const char *path;
@@ -51,9 +51,16 @@ static void child_event(struct node *self, const struct ringbus_event *event)
     }
 }
 
+static void child_message(struct node *self, const struct ringbus_message *message)
+{
+    const struct role *role = self->context;
+    (void)message;
+    atomic_store(&bus_shared[WORD_TAKEN + role->index], self->messages);
+}
+
 static void child(const struct cluster *at, void *context)
 {
-    static struct node peer = {.on_event = child_event};
+    static struct node peer = {.on_event = child_event, .on_message = child_message};
     struct role *role = context;
     struct ringbus_options options = node_options(at, role->path);
     options.debug_hold = role->hold;
@@ -66,6 +73,7 @@ static void child(const struct cluster *at, void *context)
 }
 
 static int paused;
+static uint64_t last_life_ms; /* of SUSPECT and ALIVE */
 
 static void note_event(struct node *self, const struct ringbus_event *event)
 {
@@ -74,6 +82,9 @@ static void note_event(struct node *self, const struct ringbus_event *event)
         down_ms[strcmp(event->path, QUICK_1) == 0 ? 0 : 1] = test_now_ms();
     } else if (event->type == RINGBUS_EVENT_SUSPECT) {
         paused = event->paused;
+    }
+    if (event->type == RINGBUS_EVENT_SUSPECT || event->type == RINGBUS_EVENT_ALIVE) {
+        last_life_ms = test_now_ms();
     }
 }
 
@@ -90,6 +101,24 @@ static void target(const char *path, const struct ringbus_target_options *terms)
     const unsigned before = node.events[RINGBUS_EVENT_READY];
     CHECK(ringbus_target(node.bus, path, terms, NULL) == 0);
     RUN_UNTIL(node.events[RINGBUS_EVENT_READY] > before, NODE_MS, &node);
+}
+
+/* When a stop began, and how long we had waited for a core by then. */
+static uint64_t stop_ms;
+static uint64_t delay_ns;
+
+static void note_stop(void)
+{
+    memset(down_ms, 0, sizeof down_ms);
+    delay_ns = machine_run_delay_ns(getpid());
+    stop_ms = test_now_ms();
+}
+
+/* Sooner than the slow bound, but for what the machine added; a late judge gives time itself. */
+static bool is_quick(uint64_t at_ms)
+{
+    const uint64_t late_ms = (machine_run_delay_ns(getpid()) - delay_ns) / 1000000;
+    return at_ms - stop_ms < BETWEEN_MS + 3 * late_ms;
 }
 
 static void run_for(unsigned ms)
@@ -224,12 +253,12 @@ static void test_targets_are_judged_by_their_own_terms(void **state)
     target(QUICK, &quick_terms);
     target(SLOW_1, &slow_terms);
     run_for(700);
-    const uint64_t stop_ms = test_now_ms();
+    note_stop();
     CHECK(kill(pids[0], SIGSTOP) == 0 && kill(pids[1], SIGSTOP) == 0);
-    RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 2, NODE_MS, &node);
+    RUN_UNTIL(down_ms[0] != 0 && down_ms[1] != 0, NODE_MS, &node);
     print_message("gave up after %u and %u ms\n", (unsigned)(down_ms[0] - stop_ms),
                   (unsigned)(down_ms[1] - stop_ms));
-    assert_true(down_ms[0] - stop_ms < BETWEEN_MS);
+    assert_true(is_quick(down_ms[0]));
     assert_true(down_ms[1] - stop_ms > BETWEEN_MS);
     node_close(&node);
     child_kill(pids[0]);
@@ -266,7 +295,9 @@ static void test_servers_judge_by_what_they_were_told(void **state)
         test_sleep_ms(5);
     }
     test_sleep_ms(700);
-    const uint64_t stop_ms = test_now_ms();
+    atomic_store(&bus_shared[WORD_DOWN_MS], 0);
+    atomic_store(&bus_shared[WORD_DOWN_MS + 1], 0);
+    note_stop();
     CHECK(kill(requester, SIGSTOP) == 0);
     while (atomic_load(&bus_shared[WORD_DOWN_MS]) == 0 ||
            atomic_load(&bus_shared[WORD_DOWN_MS + 1]) == 0) {
@@ -276,21 +307,21 @@ static void test_servers_judge_by_what_they_were_told(void **state)
     const uint64_t quick_ms = atomic_load(&bus_shared[WORD_DOWN_MS]) - stop_ms;
     const uint64_t slow_ms = atomic_load(&bus_shared[WORD_DOWN_MS + 1]) - stop_ms;
     print_message("given up after %u and %u ms\n", (unsigned)quick_ms, (unsigned)slow_ms);
-    assert_true(quick_ms < BETWEEN_MS);
+    assert_true(is_quick(stop_ms + quick_ms) || quick_ms < slow_ms);
     assert_true(slow_ms > BETWEEN_MS);
     child_kill(requester);
     child_kill(pids[0]);
     child_kill(pids[1]);
 }
 
-/* @return ms until the stopped peer was given up */
-static unsigned stop_and_find(pid_t pid)
+/* @return whether the stopped peer was given up within the quick bound */
+static bool stop_and_find(pid_t pid)
 {
     const unsigned before = node.events[RINGBUS_EVENT_DOWN];
-    const uint64_t stop_ms = test_now_ms();
+    note_stop();
     CHECK(kill(pid, SIGSTOP) == 0);
     RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] > before, NODE_MS, &node);
-    return (unsigned)(test_now_ms() - stop_ms);
+    return is_quick(test_now_ms());
 }
 
 static void test_targeting_again_changes_the_link(void **state)
@@ -307,7 +338,7 @@ static void test_targeting_again_changes_the_link(void **state)
     run_for(300);
     assert_int_equal(node.events[RINGBUS_EVENT_READY], 1); /* the same link, in use all the time */
     assert_int_equal(node.events[RINGBUS_EVENT_DOWN], 0);
-    assert_true(stop_and_find(pid) < BETWEEN_MS);
+    assert_true(stop_and_find(pid));
     node_close(&node);
     child_kill(pid);
 }
@@ -327,16 +358,16 @@ static void test_reload_changes_links_that_name_nothing(void **state)
     target(QUICK, NULL);
     target(SLOW, &slow_terms);
     run_for(300);
-    assert_int_equal(cluster_configure(&cluster, "liveness: {interval: 100ms, misses: 3}\n"), 0);
+    assert_int_equal(cluster_configure(&cluster, "liveness: {interval: 200ms, misses: 3}\n"), 0);
     CHECK(kill(cluster.pid, SIGHUP) == 0);
     assert_true(cluster_log_wait(&cluster, "reloaded", NODE_MS));
     run_for(300);
-    const uint64_t stop_ms = test_now_ms();
+    note_stop();
     CHECK(kill(pids[0], SIGSTOP) == 0 && kill(pids[1], SIGSTOP) == 0);
-    RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 2, NODE_MS, &node);
+    RUN_UNTIL(down_ms[0] != 0 && down_ms[1] != 0, NODE_MS, &node);
     print_message("after a reload: gave up after %u and %u ms\n", (unsigned)(down_ms[0] - stop_ms),
                   (unsigned)(down_ms[1] - stop_ms));
-    assert_true(down_ms[0] - stop_ms < BETWEEN_MS);
+    assert_true(is_quick(down_ms[0]));
     assert_true(down_ms[1] - stop_ms > BETWEEN_MS);
     node_close(&node);
     child_kill(pids[0]);
@@ -393,48 +424,58 @@ static void test_debug_hold_defaults(void **state)
 
 /* ---- in turn ---- */
 
+static uint64_t taken(unsigned index)
+{
+    return atomic_load(&bus_shared[WORD_TAKEN + index]);
+}
+
+static void send_all(const struct ringbus_addr *to, unsigned count, unsigned flags)
+{
+    for (unsigned i = 0; i < count; i++) {
+        CHECK(ringbus_send(node.bus, to, i, "x", 1, flags) == 1);
+    }
+}
+
 /* A suspect instance has no turn while others are well; a key stays with its instance. */
 static void test_suspect_instance_has_no_turn(void **state)
 {
     (void)state;
-    struct role roles[] = {{.path = QUICK_1, .index = 0, .hold = 1}, {.path = QUICK "/2"}};
+    /* Whoever has no core for a while is not down. */
+    const struct ringbus_target_options patient = {
+        .struct_size = sizeof patient, .ping_interval_ms = 500, .ping_misses = 20};
+    struct role roles[] = {{.path = QUICK_1, .index = 0, .hold = 1},
+                           {.path = QUICK "/2", .index = 1, .hold = 1}};
     pid_t pids[2];
+    struct ringbus_addr all;
     bus_shared_reset();
     for (unsigned i = 0; i < 2; i++) {
         pids[i] = child_start(child, &cluster, &roles[i]);
     }
     struct ringbus_options options = node_options(&cluster, MAIN_1);
-    options.lane_bytes = 4096; /* full after 60 messages */
     open_main(&options);
-    struct ringbus_addr all;
-    CHECK(ringbus_target(node.bus, QUICK, &quick_terms, &all) == 0);
+    CHECK(ringbus_target(node.bus, QUICK, &patient, &all) == 0);
     RUN_UNTIL(node.events[RINGBUS_EVENT_READY] == 2, NODE_MS, &node);
+    send_all(&all, 100, 0);
+    RUN_UNTIL(taken(0) == 50 && taken(1) == 50, NODE_MS, &node);
     CHECK(kill(pids[0], SIGSTOP) == 0);
-    RUN_UNTIL(node.events[RINGBUS_EVENT_SUSPECT] == 1, NODE_MS, &node);
-    for (unsigned i = 0; i < 200; i++) { /* would be full by now if half went to the first */
-        CHECK(ringbus_send(node.bus, &all, 0, "x", 1, 0) == 1);
-        run_for(1);
-    }
-    unsigned full = 0;
-    for (uint64_t key = 0; key < 400; key++) {
-        const int r = ringbus_send(node.bus, &all, key, "x", 1, RINGBUS_KEY);
-        full += r == RINGBUS_E_FULL;
-        run_for(1);
-    }
-    assert_true(full > 50); /* keys have not moved */
+    /* The other may have been without a core as well, but comes back. */
+    RUN_UNTIL(node.events[RINGBUS_EVENT_SUSPECT] == node.events[RINGBUS_EVENT_ALIVE] + 1 &&
+                  test_now_ms() > last_life_ms + 400,
+              NODE_MS, &node);
+    send_all(&all, 100, 0);
+    RUN_UNTIL(taken(1) == 150, NODE_MS, &node);
     struct ringbus_addr one = all;
     one.instance = 1;
-    assert_int_equal(ringbus_send(node.bus, &one, 0, "x", 1, 0), RINGBUS_E_FULL); /* usable */
+    send_all(&one, 1, 0); /* usable */
+    send_all(&all, 200, RINGBUS_KEY);
     CHECK(kill(pids[0], SIGCONT) == 0);
-    RUN_UNTIL(node.events[RINGBUS_EVENT_ALIVE] == 1, NODE_MS, &node);
-    unsigned first = 0;
-    for (unsigned i = 0; i < 100; i++) {
-        const uint64_t before = node_stats(&node).sent;
-        CHECK(ringbus_send(node.bus, &all, 0, "x", 1, 0) == 1);
-        first += (unsigned)(node_stats(&node).sent - before);
-        run_for(1);
-    }
-    assert_int_equal(first, 100);
+    RUN_UNTIL(taken(0) + taken(1) == 50 + 150 + 1 + 200 &&
+                  node.events[RINGBUS_EVENT_SUSPECT] == node.events[RINGBUS_EVENT_ALIVE],
+              NODE_MS, &node);
+    assert_true(taken(0) > 50 + 1 + 40); /* keys had not moved */
+    const uint64_t before = taken(0);
+    send_all(&all, 100, 0);
+    RUN_UNTIL(taken(0) == before + 50, NODE_MS, &node);
     assert_int_equal(node.events[RINGBUS_EVENT_DOWN], 0);
     node_close(&node);
     child_kill(pids[0]);
