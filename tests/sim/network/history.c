@@ -280,9 +280,6 @@ static void settle(void)
             violation(NULL, "after %u s of quiet: %s", (unsigned)(SETTLE_NS / SIM_S), missing);
         }
     }
-    if (!world.failed) {
-        oracle_account();
-    }
 }
 
 static void everybody_leaves(void)

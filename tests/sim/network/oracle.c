@@ -458,6 +458,34 @@ static const char *settled(struct life *life)
     return NULL;
 }
 
+/** Whether each message has its end: delivered, or given back. */
+static const char *accounted(void)
+{
+    static char text[200];
+    for (uint32_t i = 0; i < world.copy_count; i++) {
+        const struct copy *copy = &world.copies[i];
+        const struct message *message = &world.messages[copy->message];
+        const struct life *from = message->from;
+        const struct life *to = copy->to;
+        if (copy->delivered || copy->given_back || message->ended) {
+            continue; /* how a request ended was checked then */
+        }
+        if (lives(to) && !world.views[to->idx][from->idx].gave_up) {
+            (void)snprintf(text, sizeof text, "message %u of %s %u never came to %s (%d)",
+                           copy->message, from->slot->path, from->addr.incarnation, to->slot->path,
+                           lives(from) ? 2 : 4);
+            return text;
+        }
+        if (lives(from) && !world.views[from->idx][to->idx].ended_here) {
+            (void)snprintf(text, sizeof text,
+                           "message %u of %s was not delivered to %s %u, nor given back (3)",
+                           copy->message, from->slot->path, to->slot->path, to->addr.incarnation);
+            return text;
+        }
+    }
+    return NULL;
+}
+
 const char *oracle_converged(void)
 {
     for (unsigned s = 0; s < world.slot_count; s++) {
@@ -489,30 +517,5 @@ const char *oracle_converged(void)
             return missing(message->from->slot->path, "(6) waits for the end of a request", "");
         }
     }
-    return NULL;
-}
-
-void oracle_account(void)
-{
-    for (uint32_t i = 0; i < world.copy_count; i++) {
-        const struct copy *copy = &world.copies[i];
-        const struct message *message = &world.messages[copy->message];
-        const struct life *from = message->from;
-        const struct life *to = copy->to;
-        if (copy->delivered || copy->given_back ||
-            (message->kind == RINGBUS_KIND_REQUEST && (message->ended || !lives(from)) &&
-             !lives(to))) {
-            continue;
-        }
-        if (message->kind == RINGBUS_KIND_REQUEST && message->ended) {
-            continue; /* unknown or not sent, and so it was */
-        }
-        if (lives(to) && !world.views[to->idx][from->idx].gave_up) {
-            violation(to, "message %u of %s %u never came (%d)", copy->message, from->slot->path,
-                      from->addr.incarnation, lives(from) ? 2 : 4);
-        } else if (lives(from) && !world.views[from->idx][to->idx].ended_here) {
-            violation(from, "message %u was not delivered to %s %u, nor given back (3)",
-                      copy->message, to->slot->path, to->addr.incarnation);
-        }
-    }
+    return accounted();
 }
