@@ -136,7 +136,10 @@ void oracle_event(struct life *at, const struct ringbus_event *event);
 void oracle_result(struct life *at, uint32_t request, const struct ringbus_result *result);
 /** Nobody runs and time is about to pass: nothing may lie about. */
 void oracle_idle(void);
-/** Everything that was to settle has, and each message is accounted for. @return NULL, or what is still missing */
+/**
+ * Everything that was to settle has, and each message is accounted for. @return NULL, or what is
+ * still missing
+ */
 const char *oracle_converged(void);
 
 /* ---- service.c, daemon.c: the programs ------------------------------------------------------ */
