@@ -43,6 +43,16 @@ static void capitals(char *out, const char *text, size_t size)
     }
 }
 
+/* The message is lent for its callback only; the copy of reply_to may stay. */
+static int note_later(struct server *server, const struct ringbus_message *message)
+{
+    struct later *later = &server->later[server->later_count++];
+    later->to = message->reply_to;
+    later->size = message->size;
+    capitals(later->text, message->data, message->size);
+    return 1;
+}
+
 static void on_message(struct ringbus *from, const struct ringbus_message *message, void *user)
 {
     struct server *server = user;
@@ -57,16 +67,15 @@ static void on_message(struct ringbus *from, const struct ringbus_message *messa
         if (server->later_count == LATER_MAX) {
             r = ringbus_reply_error(from, &message->reply_to, "too much to do");
         } else {
-            /* The message is lent for this call only; the copy of reply_to may stay. */
-            struct later *later = &server->later[server->later_count++];
-            later->to = message->reply_to;
-            later->size = message->size;
-            capitals(later->text, text, message->size);
+            r = note_later(server, message);
         }
     } else {
         char answer[TEXT_MAX];
         capitals(answer, text, message->size);
         r = ringbus_reply(from, &message->reply_to, answer, message->size, 0);
+        if (r == RINGBUS_E_FULL && server->later_count < LATER_MAX) {
+            r = note_later(server, message); /* the client has not read its answers yet */
+        }
     }
     if (r < 0) {
         fprintf(stderr, "server: no answer to %s: %s\n", message->from_path, ringbus_strerror(r));
@@ -75,14 +84,19 @@ static void on_message(struct ringbus *from, const struct ringbus_message *messa
 
 static void answer_later_ones(struct server *server)
 {
-    for (unsigned i = 0; i < server->later_count; i++) {
-        const struct later *later = &server->later[i];
+    unsigned done = 0;
+    for (; done < server->later_count; done++) {
+        const struct later *later = &server->later[done];
         int r = ringbus_reply(bus, &later->to, later->text, later->size, 0);
+        if (r == RINGBUS_E_FULL) {
+            break; /* ringbus_wait() returns when there is room */
+        }
         if (r < 0) {
             fprintf(stderr, "server: no late answer: %s\n", ringbus_strerror(r));
         }
     }
-    server->later_count = 0;
+    server->later_count -= done;
+    memmove(server->later, server->later + done, server->later_count * sizeof server->later[0]);
 }
 
 /*

@@ -233,9 +233,10 @@ enum ringbus_event_type {
      * A message that addr, which has ended, did not consume. Each comes once, in the order sent.
      * message is the sender's own (from is this endpoint), with its key and kind, and can be kept.
      *
-     * maybe_seen 0: no handler has had it. maybe_seen 1: of a receiver that is dead or has left,
-     * at most the one message in whose handler it ended; of one that may still live (SILENT,
-     * GIVEN_UP, BAD_PEER, DENIED, REFUSED, UNTARGETED by it), all that it had not handled.
+     * maybe_seen 0: no handler has had it. maybe_seen 1: at most the one message in whose
+     * handler it ended or stands still. All that it had not handled when it may live and read on:
+     * it broke the protocol, or ended the link for a reason but LEFT and has not freed it yet, or
+     * was SILENT where the kernel refuses membarrier(2).
      * A message counts as consumed when its handler has returned. Requests are not reported so:
      * their callback ends with RINGBUS_NOT_SENT or RINGBUS_UNKNOWN. Nor is what on_down sends on.
      */
@@ -700,6 +701,13 @@ RINGBUS_API int ringbus_loan_return(struct ringbus *bus, struct ringbus_loan *lo
  * Sends a request; @p on_reply is called exactly once, from ringbus_poll(), unless this
  * call itself fails.
  *
+ * A handler may send requests of its own, also back to who asked, to any depth: it returns, and
+ * answers from the callback of the last one with a copy of reply_to. How a request ends:
+ * RINGBUS_REPLIED; RINGBUS_FAILED, its handler said so; RINGBUS_NOT_SENT, no handler has had it or
+ * will; RINGBUS_UNKNOWN, one may have had it or may yet (timeout, or its receiver ended). The
+ * receiver's end ends it at once, unless on_down sends it on. A reply that comes later is dropped
+ * and counted (late_replies): it never ends another request.
+ *
  * @param to          as in ringbus_send(), not RINGBUS_ALL
  * @param timeout_ms  1 to 3600000
  * @param on_reply    not NULL
@@ -719,6 +727,13 @@ RINGBUS_API int ringbus_request(struct ringbus *bus,
  * Answers a request, inside its callback or later with a copy of its reply_to.
  *
  * A second answer to one request is not noticed here; the requester drops and counts it.
+ *
+ * RINGBUS_E_FULL and RINGBUS_E_NO_CHUNK: keep @p to and the answer, return from the callback, and
+ * try again after later polls, the oldest first; ringbus_wait() returns when there is room. Never
+ * stop polling for it: two endpoints whose lanes to each other are full come free by reading, and
+ * by nothing else. What is kept so is bounded by what the requesters have under way with this
+ * endpoint; one that wants a bound of its own lets the requests beyond it run into their timeout.
+ * examples/02_request does it.
  * @retval 1; RINGBUS_E_NOT_REQUEST; RINGBUS_E_PEER_GONE; RINGBUS_E_FULL; RINGBUS_E_NO_CHUNK;
  *            RINGBUS_E_TOO_BIG
  */
