@@ -157,8 +157,13 @@ static void test_all_killed_and_started_again(void **state)
         for (unsigned i = 0; i < SERVICES; i++) {
             child_kill(pids[i]);
         }
-        assert_true(leak_traces_same(&traces));
         assert_int_equal(bus_fd_count(), fds);
+        /* Other programs of the machine come and go there as well. */
+        const uint64_t traces_ms = test_now_ms() + NODE_MS;
+        while (!leak_traces_same(&traces)) {
+            assert_true(test_now_ms() < traces_ms);
+            test_sleep_ms(100);
+        }
     }
 }
 

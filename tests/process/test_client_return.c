@@ -220,6 +220,17 @@ static void wait_until_whole(uint64_t from_ms)
     }
 }
 
+/** The longest that one of the services has waited for a core, in all of its life. */
+static uint64_t longest_delay_ms(const uint64_t *before_ns)
+{
+    uint64_t longest_ns = 0;
+    for (unsigned i = 0; i < SERVICES; i++) {
+        const uint64_t delay_ns = machine_run_delay_ns(pids[i]) - before_ns[i];
+        longest_ns = delay_ns > longest_ns ? delay_ns : longest_ns;
+    }
+    return longest_ns / 1000000;
+}
+
 static void start_load(void)
 {
     bus_shared_reset();
@@ -270,12 +281,19 @@ static void test_killed_under_load(void **state)
     const uint64_t usual_ns = longest_gap_ns();
     for (unsigned round = 1; round <= rounds; round++) {
         MEASURE = 1 + round;
+        uint64_t delays_ns[SERVICES];
+        for (unsigned i = 0; i < SERVICES; i++) {
+            delays_ns[i] = machine_run_delay_ns(pids[i]);
+        }
         cluster_kill(&cluster);
         test_sleep_ms(round % 2 == 0 ? FULL_OR(3000, 500) : 0);
         assert_int_equal(cluster_start(&cluster), 0);
         const uint64_t up_ms = test_now_ms();
         wait_until_whole(up_ms);
-        const uint64_t took_ms = test_now_ms() - up_ms;
+        /* What the services waited for a core, not for the daemon, is not its doing. */
+        const uint64_t delay_ms = longest_delay_ms(delays_ns);
+        const uint64_t whole_ms = test_now_ms() - up_ms;
+        const uint64_t took_ms = whole_ms > delay_ms ? whole_ms - delay_ms : 0;
         slowest_ms = took_ms > slowest_ms ? took_ms : slowest_ms;
         const uint64_t longest_ns = longest_gap_ns();
         gap_ns = longest_ns > gap_ns ? longest_ns : gap_ns;
