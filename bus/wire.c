@@ -48,19 +48,21 @@ static const struct message messages[] = {
 #undef MESSAGE
 };
 
+unsigned rbi_wire_type_protocol(unsigned type)
+{
+    return type <= RBI_WIRE_STOPPING ? 1 : 2;
+}
+
 static const struct message *message_of(unsigned type)
 {
-    return type < RBI_ARRAY_SIZE(messages) && messages[type].name != NULL ? &messages[type] : NULL;
+    const bool known = type < RBI_ARRAY_SIZE(messages) && messages[type].name != NULL;
+    /* A build that is to speak an older protocol knows no more than that. */
+    return known && rbi_wire_type_protocol(type) <= RBI_WIRE_PROTOCOL_MAX ? &messages[type] : NULL;
 }
 
 bool rbi_wire_type_known(unsigned type)
 {
     return message_of(type) != NULL;
-}
-
-unsigned rbi_wire_type_protocol(unsigned type)
-{
-    return type <= RBI_WIRE_STOPPING ? 1 : 2;
 }
 
 const char *rbi_wire_type_name(unsigned type)
