@@ -173,6 +173,10 @@ void rbi_target_returned(struct ringbus *bus)
         rbi_target_at_most(bus, bus->sweep_ns);
     } else if (!bus->control.settling) {
         rbi_target_settled(bus);
+        /* Once more when the daemon has surely read our targets: whoever left before it did, and
+         * after we looked, is in no event. */
+        bus->sweep_ns = bus->now_ns + SWEEP_AFTER_MS * RBI_NS_PER_MS;
+        rbi_target_at_most(bus, bus->sweep_ns);
     }
 }
 
@@ -190,5 +194,7 @@ void rbi_target_sweep(struct ringbus *bus)
 {
     bus->sweep_ns = RBI_NEVER;
     rbi_directory_release_held(bus);
-    drop_unseen(bus, RBI_REASON_CRASHED, true);
+    if (bus->control.protocol < 2 || !compare(bus, RBI_REASON_CRASHED, true, true)) {
+        drop_unseen(bus, RBI_REASON_CRASHED, true);
+    }
 }
