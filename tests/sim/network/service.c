@@ -190,6 +190,11 @@ static void send_something(struct life *life)
     note_sent(life, idx, &before, r);
 }
 
+static void sleep_us(uint64_t us)
+{
+    sim_block(NULL, NULL, 0, sim.now_ns + us * SIM_US);
+}
+
 /* ---- receiving ------------------------------------------------------------------------------ */
 
 static void reply(struct life *life, const struct ringbus_reply_to *to, uint32_t request)
@@ -227,6 +232,9 @@ static void on_message(struct ringbus *bus, const struct ringbus_message *messag
         return;
     }
     oracle_delivered(life, message);
+    if (sim_one_in(16)) {
+        sleep_us(1 + sim_below(5000)); /* work, in which it may be killed */
+    }
     if (message->kind == RINGBUS_KIND_REQUEST) {
         if (sim_one_in(4) && life->deferred_count < 4) {
             life->deferred[life->deferred_count] = message->reply_to;
@@ -340,11 +348,6 @@ static void act(struct life *life)
         }
         break;
     }
-}
-
-static void sleep_us(uint64_t us)
-{
-    sim_block(NULL, NULL, 0, sim.now_ns + us * SIM_US);
 }
 
 static void wait_for_work(struct life *life)
