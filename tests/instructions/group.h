@@ -30,6 +30,8 @@ struct group {
 
 /** Opens all and waits until every link is READY. 0; -1 with a line on stderr. */
 int group_open(struct group *group, const char *socket);
+/** With the clock held: PINGs that are due are sent and answered, so that none comes later. */
+void group_settle(struct group *group);
 /** Servers take what was sent. 0; -1: something was lost */
 int group_drain(struct group *group);
 /** Closes what was opened. */
