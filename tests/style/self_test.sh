@@ -123,4 +123,70 @@ if command -v git >/dev/null; then
     printf '%s\n' "$spdx" >"$tree/libclient/core.c"
     wrong check_tracked.sh libclient/core.c 'an ignored source'
 fi
+
+# Documents: a tree of their own on top, since they point at much.
+documented() {
+    fresh
+    mkdir -p "$tree/docs/design" "$tree/docs/internals" "$tree/libclient/include/ringbus" "$tree/tests/unit"
+    printf '%s\n' '    rbi_log(on ? RBI_LOG_INFO : RBI_LOG_DEBUG,' '            "ready", "a=%d", 1);' \
+        '    rbi_log(RBI_LOG_INFO, start ? "drain" : "undrain", "path=%s", path);' >>"$tree/daemon/d.c"
+    printf '%s\n' '    {"uptime_ms", status_uptime},' >"$tree/daemon/query.c"
+    printf '%s\n' '#define RBI_DAEMON_COUNTERS(X) \' '    X(deaths)' >"$tree/daemon/daemon.h"
+    printf '%s\n' '    X(FULL, -1, RETRY, "full") \' '    RINGBUS_REASON_NONE = 0,' '    RINGBUS_REASON_LEFT = 1,' \
+        '    RINGBUS_EVENT_READY = 1,' '#define RINGBUS_STATS(X) \' '    X(sent, "messages")' \
+        >"$tree/libclient/include/ringbus/ringbus.h"
+    printf '%s\n' '# Operating' '## The log' '| log line | means |' '|---|---|' '| `ready` | so |' '| `drain`, `undrain` | `so` |' '' \
+        '| reason |' '|---|' '| `RINGBUS_REASON_LEFT` 1 |' '' '| event |' '|---|' '| `RINGBUS_EVENT_READY` 1 |' '' \
+        '| error |' '|---|' '| `RINGBUS_E_FULL` -1 |' '' "| daemon's figure |" '|---|' '| `uptime_ms`, `deaths` |' '' \
+        "| endpoint's counter |" '|---|' '| `sent` |' '' >"$tree/docs/operating.md"
+    printf '%s\n' 'Proved by `test_a` and `sim_b`, in `tests/unit`.' >"$tree/docs/guarantees.md"
+    printf '%s\n' '[log](../operating.md#the-log)' >"$tree/docs/design/001-a.md"
+    printf '%s\n' '' >"$tree/docs/internals/i.md"
+    printf '%s\n' '[](docs/operating.md) [](docs/guarantees.md) [](docs/design/001-a.md) [](docs/internals/i.md)' \
+        >"$tree/README.md"
+    printf '%s\n' "$spdx" >"$tree/tests/unit/test_a.c"
+    printf '%s\n' 'ringbus_test(' '    sim_b' '    sim)' >"$tree/tests/unit/CMakeLists.txt"
+}
+right() { # right CHECK
+    documented
+    if ! out=$("$here/$1" "$tree" 2>&1); then
+        echo "$1 refuses a tree that is right: $out"
+        failed=1
+    fi
+}
+edit() { # edit CHECK FILE SED NAME: an edit that must be seen, and its NAME told
+    documented
+    sed -i "$3" "$tree/$2"
+    if out=$("$here/$1" "$tree" 2>&1); then
+        echo "$1 does not see in $2: $3"
+        failed=1
+    elif ! printf '%s\n' "$out" | grep -q -- "$4"; then
+        echo "$1 fails without naming $4 ($3): $out"
+        failed=1
+    fi
+}
+right check_operating.sh
+edit check_operating.sh daemon/d.c 's/"ready"/"steady"/' 'no line for log line steady'
+edit check_operating.sh daemon/d.c 's/"undrain"/"other"/' 'explains log line undrain'
+edit check_operating.sh daemon/d.c 's/"ready"/event/' 'no literal'
+edit check_operating.sh daemon/query.c 's/uptime/downtime/' "figure downtime_ms"
+edit check_operating.sh daemon/daemon.h 's/deaths/births/' "figure births"
+edit check_operating.sh libclient/include/ringbus/ringbus.h 's/X(sent/X(lost/' "counter lost"
+edit check_operating.sh libclient/include/ringbus/ringbus.h 's/X(FULL, -1/X(FULL, -2/' 'error RINGBUS_E_FULL -2'
+edit check_operating.sh libclient/include/ringbus/ringbus.h 's/LEFT = 1/LEFT = 2/' 'reason RINGBUS_REASON_LEFT 2'
+edit check_operating.sh libclient/include/ringbus/ringbus.h 's/EVENT_READY/EVENT_UP/' 'event RINGBUS_EVENT_UP 1'
+edit check_operating.sh docs/operating.md '/`sent`/p' 'counter sent twice'
+edit check_operating.sh docs/operating.md 's/^| error |/| code |/' 'RINGBUS_E_FULL -1'
+
+right check_docs.sh
+edit check_docs.sh docs/design/001-a.md 's/operating/upgrading/' 'upgrading.md'
+edit check_docs.sh docs/design/001-a.md 's/the-log/the-bog/' 'no such heading'
+edit check_docs.sh docs/guarantees.md 's/test_a/test_z/' 'no test test_z'
+edit check_docs.sh docs/guarantees.md 's/sim_b/sim_z/' 'no test sim_z'
+edit check_docs.sh docs/guarantees.md 's,tests/unit,tests/none,' 'tests/none is not there'
+edit check_docs.sh README.md 's,(docs/internals/i.md),,' 'docs/internals/i.md: README.md'
+documented
+cp "$tree/docs/design/001-a.md" "$tree/docs/design/001-b.md"
+printf '%s\n' '[](docs/design/001-b.md)' >>"$tree/README.md"
+wrong check_docs.sh docs/design/001 'a number given twice'
 exit $failed
