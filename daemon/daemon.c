@@ -164,8 +164,9 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
     }
     daemon_raise_limits();
     rbi_inflight_init(&daemon->inflight);
-    rbi_notify_open();
+    /* First: a manager that counts wrong must not make us take our own descriptors for its. */
     rbi_notify_take_fds();
+    rbi_notify_open();
     result = daemon_init_inside(daemon);
     if (result < 0) {
         return result;
@@ -176,7 +177,6 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
     }
     daemon->started_ns = rbi_loop_now_ns(daemon->loop);
     rbi_restore(daemon);
-    rbi_restore_keep(daemon);
     rbi_settle_start(daemon);
     result = rbi_listener_start(daemon);
     return result < 0 ? daemon_failed("accept", result) : 0;

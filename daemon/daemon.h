@@ -65,6 +65,7 @@ struct rbi_daemon {
     struct rbi_loop *loop;
     uint64_t incarnation; /* random, one each start */
     uint64_t started_ns;
+    bool restored; /* the directory has what the last daemon left (restore.h) */
     bool stopping;
     struct rbi_listener listener;
     struct rbi_quota quota;

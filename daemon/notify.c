@@ -171,7 +171,8 @@ int rbi_notify_stored_fd(unsigned idx)
     return steal(&notify_state.stored_fds[idx]);
 }
 
-static void send_stored(unsigned idx, int fd)
+/** @return whether the manager's socket took it */
+static bool send_stored(unsigned idx, int fd)
 {
     char text[64];
     (void)snprintf(text, sizeof(text), "%s=1\nFDNAME=" STORED_NAME "%u",
@@ -191,9 +192,11 @@ static void send_stored(unsigned idx, int fd)
         header->cmsg_len = CMSG_LEN(sizeof(int));
         memcpy(CMSG_DATA(header), &fd, sizeof(fd));
     }
-    /* Without it the next daemon starts from what its clients tell. */
-    (void)sendmsg(notify_state.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sendmsg(notify_state.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+        return false;
+    }
     notify_state.stored[idx] = fd >= 0;
+    return true;
 }
 
 void rbi_notify_store(int fd)
@@ -205,12 +208,14 @@ void rbi_notify_store(int fd)
     const unsigned next =
         notify_state.stored[notify_state.current] ? !notify_state.current : notify_state.current;
     if (notify_state.stored[next]) {
-        send_stored(next, -1);
+        (void)send_stored(next, -1);
     }
-    send_stored(next, fd);
+    if (!send_stored(next, fd)) {
+        return; /* the one before is better than none: the next daemon knows it for old */
+    }
     notify_state.current = next;
     if (notify_state.stored[!next]) {
-        send_stored(!next, -1);
+        (void)send_stored(!next, -1);
     }
 }
 

@@ -17,10 +17,15 @@
 /* A cluster with more has never been in a directory that a client could read. */
 #define INSTANCES_MAX 65536U
 
-/** A stored directory, mapped, with the highest epoch found in it. */
+/* Far from the end, so that it can go on growing for as long as it likes. */
+#define REVISION_MAX (UINT64_MAX / 2)
+
+/** A stored directory, mapped. */
 struct stored {
     struct rbi_segment segment;
     struct rbi_directory_view view;
+    /* The highest epoch found, if that is ahead: a daemon that was killed between writing a
+     * snapshot and saying so has left it like that, and both are whole. */
     uint64_t revision;
 };
 
@@ -41,13 +46,11 @@ static bool instance_is_sound(const struct rbi_directory_cluster *head,
            instance->weight <= RBI_WEIGHT_MAX && rbi_registry_state_visible(instance->state);
 }
 
-static bool cluster_is_sound(const struct stored *stored,
-                             const struct rbi_directory_cluster *head,
+static bool cluster_is_sound(const struct rbi_directory_cluster *head,
                              const struct rbi_directory_instance *instances)
 {
     struct rbi_path_info info;
-    if (head->epoch == 0 || head->epoch > stored->revision ||
-        strlen(head->path) != head->path_length ||
+    if (head->epoch == 0 || head->epoch > REVISION_MAX || strlen(head->path) != head->path_length ||
         rbi_path_parse(head->path, head->path_length, &info) != 0 ||
         info.elements != RBI_PATH_CLUSTER_ELEMENTS ||
         rbi_cluster_id(head->path, head->path_length) != head->cluster) {
@@ -80,7 +83,7 @@ static int stored_read(const struct stored *stored,
     }
     result = rbi_directory_read(&stored->view, id, head, instances, count);
     if (result != RBI_DIRECTORY_OK || head->instance_count != count ||
-        !cluster_is_sound(stored, head, instances)) {
+        !cluster_is_sound(head, instances)) {
         free(instances);
         return -EPROTO;
     }
@@ -88,12 +91,13 @@ static int stored_read(const struct stored *stored,
     return 0;
 }
 
-typedef int (*stored_fn)(struct rbi_daemon *daemon,
+/** @param context  what the walk was given */
+typedef int (*stored_fn)(void *context,
                          const struct rbi_directory_cluster *head,
                          struct rbi_directory_instance *instances);
 
 /** Calls for each cluster; @p use takes the instances over. Stops at the first that fails. */
-static int stored_each(struct rbi_daemon *daemon, const struct stored *stored, stored_fn use)
+static int stored_each(const struct stored *stored, stored_fn use, void *context)
 {
     uint64_t cursor = 0;
     uint64_t id = 0;
@@ -102,7 +106,7 @@ static int stored_each(struct rbi_daemon *daemon, const struct stored *stored, s
         struct rbi_directory_instance *instances = NULL;
         int result = stored_read(stored, id, &head, &instances);
         if (result == 0) {
-            result = use(daemon, &head, instances);
+            result = use(context, &head, instances);
         }
         if (result < 0) {
             return result;
@@ -111,12 +115,12 @@ static int stored_each(struct rbi_daemon *daemon, const struct stored *stored, s
     return 0;
 }
 
-static int stored_only_look(struct rbi_daemon *daemon,
-                            const struct rbi_directory_cluster *head,
-                            struct rbi_directory_instance *instances)
+static int stored_look(void *context,
+                       const struct rbi_directory_cluster *head,
+                       struct rbi_directory_instance *instances)
 {
-    (void)daemon;
-    (void)head;
+    struct stored *stored = context;
+    stored->revision = rbi_max_u64(stored->revision, head->epoch);
     free(instances);
     return 0;
 }
@@ -127,7 +131,7 @@ static void stored_close(struct stored *stored)
 }
 
 /** Maps one and looks at all of it. @retval 0; -errno */
-static int stored_open(struct rbi_daemon *daemon, struct stored *stored, int fd)
+static int stored_open(struct stored *stored, int fd)
 {
     *stored = (struct stored){.segment = RBI_SEGMENT_NULL};
     int result = rbi_segment_adopt(&stored->segment, fd, RBI_SEGMENT_DIRECTORY, RBI_PAGE,
@@ -138,9 +142,8 @@ static int stored_open(struct rbi_daemon *daemon, struct stored *stored, int fd)
     result = rbi_directory_view_init(&stored->view, stored->segment.base, stored->segment.size);
     if (result == 0) {
         stored->revision = rbi_directory_revision(&stored->view);
-        /* Far from the end, so that it can go on growing for as long as it likes. */
-        result = stored->revision > UINT64_MAX / 2 ? -EPROTO
-                                                   : stored_each(daemon, stored, stored_only_look);
+        result =
+            stored->revision > REVISION_MAX ? -EPROTO : stored_each(stored, stored_look, stored);
     }
     if (result < 0) {
         stored_close(stored);
@@ -150,10 +153,15 @@ static int stored_open(struct rbi_daemon *daemon, struct stored *stored, int fd)
 
 /* ---- taking over ----------------------------------------------------------------------- */
 
-static int stored_take(struct rbi_daemon *daemon,
+static int stored_take(void *context,
                        const struct rbi_directory_cluster *head,
                        struct rbi_directory_instance *instances)
 {
+    struct rbi_daemon *daemon = context;
+    if (rbi_registry_cluster(&daemon->registry, head->cluster)) {
+        free(instances); /* listed twice: a look-up finds the first, and so did we */
+        return 0;
+    }
     struct rbi_cluster *cluster =
         rbi_registry_restore(daemon, head->cluster, head->path, head->path_length, head->epoch);
     if (!cluster) {
@@ -170,17 +178,16 @@ static int stored_take(struct rbi_daemon *daemon,
 }
 
 /** Of two, the one that was written last: the manager may still hold one that was outgrown. */
-static int stored_open_best(struct rbi_daemon *daemon, struct stored *best)
+static int stored_open_best(struct stored *best, const int *fds, unsigned fd_count)
 {
     int found = -ENOENT;
-    for (unsigned i = 0; i < RBI_NOTIFY_STORED; i++) {
+    for (unsigned i = 0; i < fd_count; i++) {
         struct stored stored;
-        const int fd = rbi_notify_stored_fd(i);
-        if (fd < 0) {
+        if (fds[i] < 0) {
             continue;
         }
-        const int result = stored_open(daemon, &stored, fd);
-        (void)close(fd);
+        const int result = stored_open(&stored, fds[i]);
+        (void)close(fds[i]);
         if (result < 0) {
             rbi_log(RBI_LOG_WARNING, "stored_directory_left",
                     "why=\"%s\" effect=\"starts without it, from what clients tell\"",
@@ -199,14 +206,14 @@ static int stored_open_best(struct rbi_daemon *daemon, struct stored *best)
     return found;
 }
 
-void rbi_restore(struct rbi_daemon *daemon)
+void rbi_restore_consume_fds(struct rbi_daemon *daemon, const int *fds, unsigned fd_count)
 {
     struct stored stored;
-    if (stored_open_best(daemon, &stored) < 0) {
+    if (stored_open_best(&stored, fds, fd_count) < 0) {
         return;
     }
     daemon->registry.revision = stored.revision;
-    if (stored_each(daemon, &stored, stored_take) < 0) {
+    if (stored_each(&stored, stored_take, daemon) < 0) {
         rbi_log(RBI_LOG_ERROR, "stored_directory_cut", "why=\"out of memory\"");
     }
     rbi_log(RBI_LOG_INFO, "directory_restored",
@@ -216,7 +223,21 @@ void rbi_restore(struct rbi_daemon *daemon)
     stored_close(&stored);
 }
 
+void rbi_restore(struct rbi_daemon *daemon)
+{
+    int fds[RBI_NOTIFY_STORED];
+    for (unsigned i = 0; i < RBI_NOTIFY_STORED; i++) {
+        fds[i] = rbi_notify_stored_fd(i);
+    }
+    rbi_restore_consume_fds(daemon, fds, RBI_NOTIFY_STORED);
+    daemon->restored = true;
+    rbi_restore_keep(daemon);
+}
+
 void rbi_restore_keep(struct rbi_daemon *daemon)
 {
-    rbi_notify_store(daemon->publish.segment.fd);
+    /* Before, it holds a part only, and the manager has the whole. */
+    if (daemon->restored) {
+        rbi_notify_store(daemon->publish.segment.fd);
+    }
 }

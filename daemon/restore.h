@@ -14,9 +14,15 @@ struct rbi_daemon;
 /**
  * Reads what the manager has kept, if anything, into the registry. What is not whole, or was
  * made by another layout, is left alone, with a line in the log: the daemon starts afresh.
+ * What it then has is kept from here on.
  */
 void rbi_restore(struct rbi_daemon *daemon);
-/** Gives the manager the segment in use to keep, and takes back the one before. */
+/** Reads the better one of these. @param fds  of any kind; closed; -1 = none */
+void rbi_restore_consume_fds(struct rbi_daemon *daemon, const int *fds, unsigned fd_count);
+/**
+ * Gives the manager the segment in use to keep, and takes back the one before. Nothing before
+ * rbi_restore() is done.
+ */
 void rbi_restore_keep(struct rbi_daemon *daemon);
 
 #endif

@@ -42,6 +42,8 @@ static struct {
     } kept[KEPT_MAX];
     unsigned kept_count;
     unsigned ready;
+    unsigned stores;        /* times it was given one */
+    unsigned counted_extra; /* descriptors that it says it hands over, and does not */
 } manager;
 
 /** The numbers of `ctest -C full`, or a sample. */
@@ -115,6 +117,7 @@ static bool hear(unsigned timeout_ms)
     } else if (strstr(text, "FDSTORE=1") != NULL) {
         assert_true(fd >= 0 && first[0] != '\0');
         keep(fd, first);
+        manager.stores++;
     }
     manager.ready += strstr(text, "READY=1") != NULL;
     return true;
@@ -147,7 +150,7 @@ static _Noreturn void become_daemon(void)
         }
     }
     (void)setenv("LISTEN_FDNAMES", text, 1);
-    (void)snprintf(text, sizeof text, "%u", 1 + manager.kept_count);
+    (void)snprintf(text, sizeof text, "%u", 1 + manager.kept_count + manager.counted_extra);
     (void)setenv("LISTEN_FDS", text, 1);
     (void)snprintf(text, sizeof text, "%d", (int)getpid());
     (void)setenv("LISTEN_PID", text, 1);
@@ -376,10 +379,16 @@ static void test_grown_directory_is_kept(void **state)
     }
     wait_for_log("event=directory_grown");
     cluster_kill(&cluster);
+    hear_all();
+    manager.stores = 0;
     start();
     wait_for_log("event=directory_restored clusters=40 instances=40");
     hear_all();
     assert_int_equal(manager.kept_count, 1);
+    /* It has grown on the way, and no part of it took the place of the whole: killed there, the
+     * next would have found a part. */
+    assert_true(cluster_log_count(&cluster, "event=directory_grown") > 2);
+    assert_int_equal(manager.stores, 1);
     for (unsigned i = 0; i < COUNT; i++) {
         raw_close(&raws[i]);
     }
@@ -499,7 +508,14 @@ static void test_what_is_not_sound_is_left_alone(void **state)
     const struct rbi_directory_instance two[] = {good_instance(1), good_instance(2)};
     assert_true(believes_snapshot(&head, two));
     struct rbi_directory_cluster bad = head;
-    bad.epoch = 101; /* ahead of the revision */
+    bad.epoch = 101; /* of one that was killed before it had said so: whole all the same */
+    assert_true(believes_snapshot(&bad, two));
+    struct listing after;
+    list_fresh(&after);
+    assert_int_equal(after.count, 2);
+    assert_int_equal(after.revision, 101);
+    bad = head;
+    bad.epoch = UINT64_MAX / 2 + 1; /* no life is that long */
     assert_false(believes_snapshot(&bad, two));
     bad = head;
     bad.path[2]++; /* not the path of this id */
@@ -554,6 +570,27 @@ static void test_other_descriptors_are_left_alone(void **state)
     (void)close(null);
 }
 
+/* What lies behind those that it hands over is ours, and not taken for another of its. */
+static void test_manager_that_counts_wrong(void **state)
+{
+    (void)state;
+    struct raw a;
+    struct listing after;
+    manage("daemon: {return_time: 60s}\n");
+    register_at(&a, ECHO_1, 7, RBI_ENDPOINT_READY, NULL);
+    hear_all();
+    cluster_kill(&cluster);
+    manager.counted_extra = 3;
+    start();
+    wait_for_log("event=directory_restored clusters=1 instances=1");
+    list_fresh(&after);
+    assert_int_equal(after.count, 1);
+    hear_all();
+    assert_int_equal(manager.kept_count, 1);
+    assert_int_equal(cluster_log_count(&cluster, "event=handed_over_in_vain"), 0);
+    raw_close(&a);
+}
+
 /* Random damage: it starts every time, and lists what is sound or nothing. */
 static void test_damage(void **state)
 {
@@ -593,6 +630,7 @@ int main(void)
         cmocka_unit_test_teardown(test_killed_while_writing, teardown),
         cmocka_unit_test_teardown(test_what_is_not_sound_is_left_alone, teardown),
         cmocka_unit_test_teardown(test_other_descriptors_are_left_alone, teardown),
+        cmocka_unit_test_teardown(test_manager_that_counts_wrong, teardown),
         cmocka_unit_test_teardown(test_damage, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
