@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the documents point at is there: files behind relative links and their headings, the tests
 # that docs/guarantees.md calls its proofs, folders of tests. Each document is linked from README.md,
-# and numbers of design notes are unique. Usage: check_docs.sh [ROOT]
+# numbers of design notes are unique, ringbus.3 names each function. Usage: check_docs.sh [ROOT]
 set -eu
 cd "${1:-$(dirname "$0")/../..}"
 scratch=$(mktemp -d)
@@ -48,8 +48,14 @@ for number in $(find docs/design -name '[0-9]*.md' -exec basename {} \; | cut -c
     fail "docs/design/$number: this number is given twice"
 done
 
+# The man page of the library names each of its functions.
+grep -E '^RINGBUS_API|^ringbus_' libclient/include/ringbus/ringbus.h | grep -oE '\bringbus_[a-z_]+\(' | tr -d '(' | sort -u |
+    while read -r function; do
+        grep -qE "\b$function\b" docs/man/ringbus.3 || fail "docs/man/ringbus.3: says nothing of $function()"
+    done
+
 # A test is a source of that name or what a CMakeLists.txt of the tests makes.
-grep -oE '`(test|sim|stress|model|fuzz|soak|crash|client)(_[a-z0-9_]+)?`' docs/guarantees.md | tr -d '`' | sort -u >"$scratch/tests"
+grep -oE '`(test|sim|stress|model|fuzz|soak|crash)(_[a-z0-9_]+)?`' docs/guarantees.md | tr -d '`' | sort -u >"$scratch/tests"
 [ -s "$scratch/tests" ] || fail "docs/guarantees.md: names no test"
 find tests -name CMakeLists.txt -exec cat {} + | tr -s '[:space:]' ' ' >"$scratch/made"
 while read -r test; do

@@ -127,13 +127,13 @@ fi
 # Documents: a tree of their own on top, since they point at much.
 documented() {
     fresh
-    mkdir -p "$tree/docs/design" "$tree/docs/internals" "$tree/libclient/include/ringbus" "$tree/tests/unit"
+    mkdir -p "$tree/docs/design" "$tree/docs/internals" "$tree/docs/man" "$tree/libclient/include/ringbus" "$tree/tests/unit"
     printf '%s\n' '    rbi_log(on ? RBI_LOG_INFO : RBI_LOG_DEBUG,' '            "ready", "a=%d", 1);' \
         '    rbi_log(RBI_LOG_INFO, start ? "drain" : "undrain", "path=%s", path);' >>"$tree/daemon/d.c"
     printf '%s\n' '    {"uptime_ms", status_uptime},' >"$tree/daemon/query.c"
     printf '%s\n' '#define RBI_DAEMON_COUNTERS(X) \' '    X(deaths)' >"$tree/daemon/daemon.h"
     printf '%s\n' '    X(FULL, -1, RETRY, "full") \' '    RINGBUS_REASON_NONE = 0,' '    RINGBUS_REASON_LEFT = 1,' \
-        '    RINGBUS_EVENT_READY = 1,' '#define RINGBUS_STATS(X) \' '    X(sent, "messages")' \
+        '    RINGBUS_EVENT_READY = 1,' 'RINGBUS_API int ringbus_open(int a);' '#define RINGBUS_STATS(X) \' '    X(sent, "messages")' \
         >"$tree/libclient/include/ringbus/ringbus.h"
     printf '%s\n' '# Operating' '## The log' '| log line | means |' '|---|---|' '| `ready` | so |' '| `drain`, `undrain` | `so` |' '' \
         '| reason |' '|---|' '| `RINGBUS_REASON_LEFT` 1 |' '' '| event |' '|---|' '| `RINGBUS_EVENT_READY` 1 |' '' \
@@ -142,6 +142,7 @@ documented() {
     printf '%s\n' 'Proved by `test_a` and `sim_b`, in `tests/unit`.' >"$tree/docs/guarantees.md"
     printf '%s\n' '[log](../operating.md#the-log)' >"$tree/docs/design/001-a.md"
     printf '%s\n' '' >"$tree/docs/internals/i.md"
+    printf '%s\n' '.BR ringbus_open' >"$tree/docs/man/ringbus.3"
     printf '%s\n' '[](docs/operating.md) [](docs/guarantees.md) [](docs/design/001-a.md) [](docs/internals/i.md)' \
         >"$tree/README.md"
     printf '%s\n' "$spdx" >"$tree/tests/unit/test_a.c"
@@ -179,6 +180,7 @@ edit check_operating.sh docs/operating.md '/`sent`/p' 'counter sent twice'
 edit check_operating.sh docs/operating.md 's/^| error |/| code |/' 'RINGBUS_E_FULL -1'
 
 right check_docs.sh
+edit check_docs.sh docs/man/ringbus.3 's/open/close/' 'nothing of ringbus_open'
 edit check_docs.sh docs/design/001-a.md 's/operating/upgrading/' 'upgrading.md'
 edit check_docs.sh docs/design/001-a.md 's/the-log/the-bog/' 'no such heading'
 edit check_docs.sh docs/guarantees.md 's/test_a/test_z/' 'no test test_z'
