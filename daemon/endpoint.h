@@ -40,6 +40,8 @@ struct rbi_endpoint {
     uint32_t state;       /* enum rbi_endpoint_state; as others see it */
     uint32_t own_state;   /* as it says itself */
     struct rbi_endpoint_drain drain;
+    uint64_t drain_log_tat_ns;    /* theoretical arrival time of the next line about it */
+    uint64_t drain_logs_withheld; /* since the last line */
     uint32_t weight;
     bool visible; /* in the directory */
     uint32_t slot;

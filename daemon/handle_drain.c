@@ -11,6 +11,10 @@
 
 #include <inttypes.h>
 
+/* An operator changes his mind a few times; whoever does it on and on does not fill the log. */
+#define LOGS_PER_S 1U
+#define LOGS_BURST 10U
+
 /** The instance that is meant, or NULL: the tool has been told why not. */
 static struct rbi_endpoint *drain_find(const struct rbi_request *request)
 {
@@ -47,6 +51,20 @@ static bool drain_allowed(const struct rbi_request *request, const struct rbi_en
     return false;
 }
 
+static void drain_log(const struct rbi_request *request, struct rbi_endpoint *endpoint, bool start)
+{
+    if (rbi_gcra_take(&endpoint->drain_log_tat_ns, rbi_loop_now_ns(request->daemon->loop),
+                      LOGS_PER_S, LOGS_BURST) != 0) {
+        endpoint->drain_logs_withheld++;
+        return;
+    }
+    rbi_log(RBI_LOG_INFO, start ? "drain" : "undrain",
+            "path=%s by_uid=%" PRIu32 " by_pid=%s suppressed=%" PRIu64, endpoint->path.bytes,
+            request->peer->uid, rbi_log_pid(&(struct rbi_log_pid){{0}}, request->peer->pid),
+            endpoint->drain_logs_withheld);
+    endpoint->drain_logs_withheld = 0;
+}
+
 static void
 drain_order(const struct rbi_request *request, struct rbi_endpoint *endpoint, bool start)
 {
@@ -60,9 +78,7 @@ drain_order(const struct rbi_request *request, struct rbi_endpoint *endpoint, bo
         endpoint->state = seen;
         rbi_registry_update(request->daemon, endpoint);
     }
-    rbi_log(RBI_LOG_INFO, start ? "drain" : "undrain", "path=%s by_uid=%" PRIu32 " by_pid=%s",
-            endpoint->path.bytes, request->peer->uid,
-            rbi_log_pid(&(struct rbi_log_pid){{0}}, request->peer->pid));
+    drain_log(request, endpoint, start);
     rbi_peer_send(endpoint->peer, RBI_WIRE_DRAIN_ORDER, &order, 0);
 }
 

@@ -200,6 +200,9 @@ static bool registration_enter(const struct rbi_request *request, struct rbi_end
 {
     struct rbi_text why;
     registration_verify_holder(request, endpoint);
+    if (request->peer->doomed) {
+        return false; /* what was told of the holder's end did not reach it */
+    }
     const int result = rbi_registry_add(request->daemon, endpoint, &why);
     if (result < 0) {
         rbi_request_refuse_errno(request, "registration", result);

@@ -120,11 +120,24 @@ static void peer_free(struct rbi_peer *peer)
     free(peer);
 }
 
+/** The next of the doomed that can be freed, or NULL. */
+static struct rbi_peer *peers_next_doomed(struct rbi_peers *peers)
+{
+    RBI_LIST_EACH(node, spare, &peers->doomed)
+    {
+        struct rbi_peer *peer = RBI_CONTAINER_OF(node, struct rbi_peer, in_doomed);
+        if (!peer->handling) {
+            return peer;
+        }
+    }
+    return NULL;
+}
+
 void rbi_peers_reap(struct rbi_daemon *daemon)
 {
+    struct rbi_peer *peer = NULL;
     /* Telling the others may doom some of them: they are taken in the same sweep. */
-    while (!rbi_list_empty(&daemon->peers.doomed)) {
-        struct rbi_peer *peer = RBI_LIST_FIRST(&daemon->peers.doomed, struct rbi_peer, in_doomed);
+    while ((peer = peers_next_doomed(&daemon->peers)) != NULL) {
         peer_log_end(peer);
         peer_free(peer);
     }

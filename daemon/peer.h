@@ -29,6 +29,7 @@ struct rbi_peer {
     struct rbi_list in_peers;
     struct rbi_list in_doomed; /* or in the list of the lost */
     bool doomed;
+    unsigned handling; /* a message of it is being handled: it must not be freed now */
     const char *doom_reason;
     int fd;
     int pidfd; /* -1 when the kernel gave none */
@@ -97,7 +98,10 @@ bool rbi_peer_is_gone(const struct rbi_peer *peer);
  * One that is not is doomed.
  */
 void rbi_peer_verify(struct rbi_peer *peer);
-/** Ends the doomed now. Not from within a peer's own callbacks unless it is not doomed itself. */
+/**
+ * Ends the doomed now, but for those whose message is being handled: telling of the others may
+ * have doomed them, and whoever calls from a handler looks at its own peer afterwards.
+ */
 void rbi_peers_reap(struct rbi_daemon *daemon);
 /** Ends all of them. */
 void rbi_peers_deinit(struct rbi_daemon *daemon);

@@ -134,7 +134,9 @@ peer_handle_frame(struct rbi_peer *peer, const struct rbi_wire_header *header, c
     if (peer_message_charged(peer, header->type)) {
         rbi_peer_charge(peer);
     }
+    peer->handling++;
     rbi_request_handle(peer, header, frame, &fds);
+    peer->handling--;
     rbi_fdlist_deinit(&fds);
 }
 

@@ -149,6 +149,22 @@ static void listen_to(int fd)
     rbi_fdlist_deinit(&fds);
 }
 
+/** All charges of a client that is gone have come back: what the server has is left. */
+static void check_accounts(void)
+{
+    ck_ht_iterator_t cursor = CK_HT_ITERATOR_INITIALIZER;
+    rbi_inflight_look(&daemon_under_test); /* an end that lingers keeps its charge till then */
+    const struct rbi_quota_user *user = rbi_map_next(&daemon_under_test.quota.users, &cursor);
+    check(user && user->used[RBI_QUOTA_CONNECTIONS] == 1 && user->used[RBI_QUOTA_INSTANCES] == 1 &&
+              user->used[RBI_QUOTA_BYTES] == page.size + pool.size &&
+              user->used[RBI_QUOTA_LINKS] == 0 && user->used[RBI_QUOTA_WATCHES] == 0 &&
+              rbi_shares_empty(&user->foreign_bytes),
+          "a charge is left");
+    check(rbi_map_count(&daemon_under_test.quota.users) == 1, "a user is left");
+    check(daemon_under_test.inflight.total == 0, "a descriptor is in flight");
+    check(rbi_map_count(&daemon_under_test.relink.claims) == 0, "a claim is left");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (server_fd < 0) {
@@ -174,5 +190,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(daemon_under_test.registry.endpoint_count == 1, "an endpoint is left");
     check(daemon_under_test.links.count == 0, "a link is left");
     check(daemon_under_test.watches.count == 0, "a watch is left");
+    check_accounts();
     return 0;
 }

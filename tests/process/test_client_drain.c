@@ -446,6 +446,33 @@ static bool reported(uint32_t step)
     return now.reported && now.step == step;
 }
 
+static unsigned drain_lines(void)
+{
+    return cluster_log_count(&cluster, "event=drain path=") +
+           cluster_log_count(&cluster, "event=undrain path=");
+}
+
+/* Who may drain it may not fill the log with that. */
+static void test_orders_without_end(void **state)
+{
+    enum { ORDERS = 300 };
+    struct rbi_wire_drain_state now;
+    (void)state;
+    (void)up();
+    tool_up();
+    const unsigned before = drain_lines();
+    const uint64_t begin_ms = test_now_ms();
+    for (unsigned i = 0; i < ORDERS; i++) {
+        assert_int_equal(order(PEER_1, i % 2 == 0 ? RBI_DRAIN_START : RBI_DRAIN_STOP, &now), 0);
+    }
+    const uint64_t took_s = (test_now_ms() - begin_ms) / 1000;
+    const unsigned lines = drain_lines() - before;
+    assert_true(lines >= 10);
+    assert_true(lines <= 10 + took_s + 1); /* a burst of 10, and one a second */
+    raw_close(&tool);
+    down();
+}
+
 static void test_operator_drains(void **state)
 {
     struct rbi_wire_drain_state now;
@@ -606,6 +633,7 @@ int main(void)
         cmocka_unit_test(test_drain_from_a_callback),
         cmocka_unit_test(test_no_way_back_from_close),
         cmocka_unit_test(test_keys_move_and_come_back),
+        cmocka_unit_test(test_orders_without_end),
         cmocka_unit_test(test_operator_drains),
         cmocka_unit_test(test_two_wills),
         cmocka_unit_test(test_instance_that_does_not_react),
