@@ -108,7 +108,7 @@ int group_open(struct group *group, const char *socket)
 
 void group_settle(struct group *group)
 {
-    /* A tick may be 1,024 polls away; a PING takes one of its sender, one of its receiver, one back. */
+    /* A tick may be 1,024 polls away; a PING takes one of its sender, of its receiver, and back. */
     for (unsigned i = 0; i < 4 * 1024; i++) {
         (void)ringbus_poll(group->client, BATCH);
         for (unsigned k = 0; k < group->count; k++) {

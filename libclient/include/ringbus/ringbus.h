@@ -23,6 +23,10 @@
  *
  * Errors. Calls return 0 or a count on success and a negative enum ringbus_error
  * otherwise; ringbus_errmsg() has a sentence with names, limits and the way out.
+ * Beside what is named at each, every call with a handle may return RINGBUS_E_ARGUMENT (no
+ * handle), RINGBUS_E_WRONG_PROCESS and, in debug builds, RINGBUS_E_WRONG_THREAD: mistakes of
+ * the program, to be mended there. docs/operating.md says what each code, event and reason
+ * means to whoever runs the host.
  * Nothing that a peer, the daemon or the kernel does ends the process or raises a
  * signal.
  *
@@ -211,18 +215,22 @@ struct ringbus_message {
     struct ringbus_reply_to reply_to;
 };
 
-/** Why a link ended or a registration was refused. */
+/**
+ * Why a link ended, could not be made, or an instance went. After each end but UNTARGETED by this
+ * endpoint, an instance that is still a target, and there, is linked again by itself.
+ */
 enum ringbus_reason {
     RINGBUS_REASON_NONE = 0,
-    RINGBUS_REASON_LEFT = 1,         /**< the peer closed in order */
-    RINGBUS_REASON_CRASHED = 2,      /**< the kernel reported its death */
-    RINGBUS_REASON_SILENT = 3,       /**< no PONG, or nothing within dead-after */
-    RINGBUS_REASON_BAD_PEER = 4,     /**< it broke the protocol */
-    RINGBUS_REASON_REFUSED = 5,      /**< it did not accept the link */
-    RINGBUS_REASON_DENIED = 6,       /**< rights were taken away */
-    RINGBUS_REASON_REPLACED = 7,     /**< a new life of the instance took over */
-    RINGBUS_REASON_GIVEN_UP = 8,     /**< the peer had given us up while we did not run */
-    RINGBUS_REASON_UNTARGETED = 9,   /**< ringbus_untarget() */
+    RINGBUS_REASON_LEFT = 1,     /**< the peer closed in order */
+    RINGBUS_REASON_CRASHED = 2,  /**< the kernel reported its end, or the daemon had to close it */
+    RINGBUS_REASON_SILENT = 3,   /**< no PONG, or nothing within dead-after; it may live */
+    RINGBUS_REASON_BAD_PEER = 4, /**< it broke the protocol */
+    RINGBUS_REASON_REFUSED = 5,  /**< it, or the daemon, did not accept the link: see error */
+    RINGBUS_REASON_DENIED = 6,   /**< rights were taken away; not said by this release */
+    RINGBUS_REASON_REPLACED = 7, /**< a new life of the instance took over */
+    /** The peer had given us up while we did not run: poll more often, or ringbus_alive(). */
+    RINGBUS_REASON_GIVEN_UP = 8,
+    RINGBUS_REASON_UNTARGETED = 9,   /**< ringbus_untarget(), here or there */
     RINGBUS_REASON_NO_RESOURCES = 10 /**< memory or descriptors were short on one side */
 };
 
@@ -241,13 +249,18 @@ enum ringbus_event_type {
      * their callback ends with RINGBUS_NOT_SENT or RINGBUS_UNKNOWN. Nor is what on_down sends on.
      */
     RINGBUS_EVENT_UNDELIVERED = 3,
-    RINGBUS_EVENT_ADDED = 4,        /**< an instance joined a target or watched prefix */
-    RINGBUS_EVENT_UPDATED = 5,      /**< its state or weight changed */
-    RINGBUS_EVENT_REMOVED = 6,      /**< it left */
-    RINGBUS_EVENT_RESYNC = 7,       /**< events were lost: read ringbus_instances() again */
-    RINGBUS_EVENT_DAEMON_LOST = 8,  /**< links go on; nothing new can be introduced */
-    RINGBUS_EVENT_DAEMON_BACK = 9,  /**< registered again with the same incarnation */
-    RINGBUS_EVENT_LINK_FAILED = 10, /**< an instance could not be linked; reason, error; retried */
+    RINGBUS_EVENT_ADDED = 4,       /**< an instance joined a target or watched prefix */
+    RINGBUS_EVENT_UPDATED = 5,     /**< its state or weight changed */
+    RINGBUS_EVENT_REMOVED = 6,     /**< it left or died; reason says which */
+    RINGBUS_EVENT_RESYNC = 7,      /**< events were lost: read ringbus_instances() again */
+    RINGBUS_EVENT_DAEMON_LOST = 8, /**< links go on, nothing new comes; it is tried again */
+    RINGBUS_EVENT_DAEMON_BACK = 9, /**< registered again with the same incarnation */
+    /**
+     * An instance could not be linked: reason, and error as of the party that refused
+     * (RINGBUS_E_QUOTA, _NO_FDS, _TIMEOUT, _PEER_GONE ...). Tried again by itself, after 50 ms
+     * and then ever later, up to 5 s; ringbus_errmsg() has the sentence.
+     */
+    RINGBUS_EVENT_LINK_FAILED = 10,
     /**
      * A peer has been silent for longer than one that is well: it missed a PING of ours, or half
      * of the time after which it counts as gone is over. silent_ms says for how long, paused
@@ -416,15 +429,18 @@ RINGBUS_API RINGBUS_MUST_CHECK int ringbus_open(const struct ringbus_options *op
  * ringbus_drained() and nothing that the application owes is open, then
  * ringbus_close(bus, 0). Allowed inside callbacks; harmless when it drains already.
  *
- * @retval 0; RINGBUS_E_ARGUMENT; RINGBUS_E_WRONG_PROCESS; RINGBUS_E_WRONG_THREAD
+ * @retval 0  also while the daemon is away: it is told when it is back
  * Cost: a message to the daemon, a record to each peer that targets this instance.
  */
 RINGBUS_API int ringbus_drain(struct ringbus *bus);
 /**
- * Takes ringbus_drain() back: the endpoint is READY again, and dispatched to.
+ * Takes ringbus_drain() back: the endpoint is READY again, and dispatched to. Allowed inside
+ * callbacks.
  * @retval 0                also when it was not draining
- * @retval RINGBUS_E_DENIED an operator has drained it: that is for "ringbusctl undrain" to end
- * @retval RINGBUS_E_CLOSED inside ringbus_close()
+ * @retval RINGBUS_E_DENIED an operator has drained it: that is for "ringbusctl undrain" to end.
+ *                          The application's own will is taken back all the same
+ * @retval RINGBUS_E_CLOSED inside ringbus_close(): too late
+ * Cost: as ringbus_drain().
  */
 RINGBUS_API int ringbus_undrain(struct ringbus *bus);
 /**
@@ -436,7 +452,7 @@ RINGBUS_API int ringbus_undrain(struct ringbus *bus);
  * Peers of an earlier version do not acknowledge: half a second is taken for it. A peer that
  * neither acknowledges nor dies keeps it from being over: give up by ringbus_close(bus, 0).
  *
- * @retval 1 over; 0 not, or not draining; RINGBUS_E_ARGUMENT; RINGBUS_E_WRONG_PROCESS
+ * @retval 1 over; 0 not, or not draining
  * Cost: no system call. Changes in ringbus_poll() only; ringbus_wait() returns for it.
  */
 RINGBUS_API int ringbus_drained(const struct ringbus *bus);
@@ -453,11 +469,13 @@ RINGBUS_API int ringbus_drained(const struct ringbus *bus);
  * With 0 it waits for nothing and says goodbye at once. What it had sent is read by those peers
  * that live, all the same; what they had sent and it has not read, they get back.
  *
- * @param bus  NULL is accepted
+ * @param bus       NULL is accepted; owned by nobody afterwards, but for BUSY and WRONG_THREAD
+ * @param drain_ms  0 to UINT32_MAX, in milliseconds: longer than the slowest handler takes
  * @retval 0                drained; or @p drain_ms is 0, which nobody can be late for
  * @retval RINGBUS_E_TIMEOUT the time was over before; the handle is freed all the same
  * @retval RINGBUS_E_BUSY   called inside a callback: nothing was done
  * @retval RINGBUS_E_WRONG_PROCESS the child's copy is freed, the parent's endpoint untouched
+ * Cost: a record to each peer, a message to the daemon, and the memory given back to the kernel.
  */
 RINGBUS_API int ringbus_close(struct ringbus *bus, uint32_t drain_ms);
 
@@ -474,7 +492,9 @@ RINGBUS_API void *ringbus_user(const struct ringbus *bus);
  * Dispatches what has arrived: messages, events, replies, timeouts. Never waits.
  *
  * @param max  messages at most, 1 to 1000000
- * @return messages handled (0: nothing was there), or an error
+ * @return messages handled (0: nothing was there), or
+ * @retval RINGBUS_E_BUSY      inside a callback: return from it first
+ * @retval RINGBUS_E_ARGUMENT  @p max is out of its range
  * Cost: no system call in busy mode, unless nothing comes and a peer shares our core: then
  * sched_yield() now and then. Else one now and then for the control socket.
  */
@@ -487,6 +507,7 @@ RINGBUS_API int ringbus_poll(struct ringbus *bus, int max);
  * @param timeout_ms  0 looks only, < 0 without limit
  * @retval 1 something may be there
  * @retval 0 the time is over
+ * @retval RINGBUS_E_BUSY inside a callback: return from it first
  */
 RINGBUS_API int ringbus_wait(struct ringbus *bus, int timeout_ms);
 
@@ -499,8 +520,8 @@ RINGBUS_API int ringbus_wait(struct ringbus *bus, int timeout_ms);
  * each ping interval of its peers. Nothing is dispatched. Allowed inside callbacks and out.
  *
  * Cost: a look at the clock, no system call; twice in an interval one record for each link, and
- * one system call for each peer that sleeps.
- * @retval 0; RINGBUS_E_ARGUMENT; RINGBUS_E_WRONG_PROCESS; RINGBUS_E_WRONG_THREAD
+ * one system call for each peer that sleeps. A peer on whose lane a claim is open hears nothing.
+ * @retval 0
  */
 RINGBUS_API int ringbus_alive(struct ringbus *bus);
 
@@ -539,9 +560,9 @@ enum ringbus_on_down {
 struct ringbus_target_options {
     size_t struct_size;
     uint32_t ping_interval_ms;    /**< 10 to 60000, default: the handle's */
-    uint32_t ping_misses;         /**< default: the handle's */
+    uint32_t ping_misses;         /**< 1 to 100, default: the handle's */
     enum ringbus_on_down on_down; /**< default: RINGBUS_ON_DOWN_REPORT */
-    uint32_t redeliver_ms;        /**< how long it waits, 1 to 60000, default 1000 */
+    uint32_t redeliver_ms;        /**< how long they wait, 1 to 60000 ms, default 1000 */
 };
 
 /**
@@ -554,14 +575,24 @@ struct ringbus_target_options {
  * instance counts for that one, until its cluster is targeted again.
  *
  * @param path  6 elements: every instance; 7: that one only
+ * @param options  copied; NULL: all defaults. struct_size is to be set
  * @param out   the cluster (RINGBUS_ANY) or the instance; may be NULL
- * @retval 0; RINGBUS_E_PATH; RINGBUS_E_NO_MEMORY; RINGBUS_E_ARGUMENT an option out of its range
+ * @retval 0  also while the daemon is away: it is asked when it is back
+ * @retval RINGBUS_E_PATH      not 6 or 7 elements: the sentence says where it is wrong
+ * @retval RINGBUS_E_ARGUMENT  an option out of its range, which the sentence names
+ * @retval RINGBUS_E_NO_MEMORY
+ * Cost: a message to the daemon; each link takes memory of lane_bytes, and descriptors.
  */
 RINGBUS_API int ringbus_target(struct ringbus *bus,
                                const char *path,
                                const struct ringbus_target_options *options,
                                struct ringbus_addr *out);
-/** Ends the interest; links that the peer did not ask for are closed. */
+/**
+ * Ends the interest; links that the peer did not ask for are closed, with RINGBUS_EVENT_DOWN and
+ * RINGBUS_REASON_UNTARGETED. What was sent before is delivered.
+ * @retval 0; RINGBUS_E_PATH; RINGBUS_E_NOT_TARGET it is none
+ * Cost: a message to the daemon, a record to each peer.
+ */
 RINGBUS_API int ringbus_untarget(struct ringbus *bus, const char *path);
 
 /** State of an instance in the directory. */
@@ -599,8 +630,12 @@ ringbus_instances(struct ringbus *bus, const char *path, struct ringbus_instance
  * for who has died, REMOVED and then ADDED for who was restarted, ADDED for who is new, and
  * nothing for who lived on. Instances below several watched prefixes are reported once.
  * @param prefix  "/" or 1 to 7 elements
+ * @retval 0  also while the daemon is away
+ * @retval RINGBUS_E_PATH, RINGBUS_E_NO_MEMORY
+ * Cost: a message to the daemon; then a message of it for each change.
  */
 RINGBUS_API int ringbus_watch(struct ringbus *bus, const char *prefix);
+/** Ends it. @retval 0; RINGBUS_E_PATH; RINGBUS_E_NOT_TARGET it is not watched */
 RINGBUS_API int ringbus_unwatch(struct ringbus *bus, const char *prefix);
 
 /* ---- sending --------------------------------------------------------------------------- */
@@ -621,8 +656,13 @@ RINGBUS_API int ringbus_unwatch(struct ringbus *bus, const char *prefix);
  * @return number of receivers that have it (for RINGBUS_ALL also 0), or
  * @retval RINGBUS_E_FULL       nothing was sent; wait, dispatch, retry
  * @retval RINGBUS_E_NO_CHUNK   nothing was sent; wait for returns, or open with a larger pool
- * @retval RINGBUS_E_NOT_READY, RINGBUS_E_NO_INSTANCE, RINGBUS_E_NO_SERVICE, RINGBUS_E_PEER_GONE,
- *         RINGBUS_E_NOT_TARGET  nobody could take it
+ * @retval RINGBUS_E_NOT_READY, RINGBUS_E_DRAINING  nobody could take it now: retry, after an event
+ * @retval RINGBUS_E_NO_INSTANCE, RINGBUS_E_NO_SERVICE, RINGBUS_E_PEER_GONE  nobody is there; an
+ *         instance that comes is linked by itself
+ * @retval RINGBUS_E_NOT_TARGET  ringbus_target() first
+ * @retval RINGBUS_E_BUSY       a claim on this link is open: end it first
+ * @retval RINGBUS_E_BAD_PEER   the receiver broke the protocol: its link has ended, DOWN follows
+ * @retval RINGBUS_E_ARGUMENT   an unknown flag, or bytes at NULL
  * @retval RINGBUS_E_TOO_BIG    over ringbus_size_max()
  * @retval RINGBUS_E_NO_MEMORY  nothing was sent: it would be the first, and the process has no
  *                              mapping left for the lane
