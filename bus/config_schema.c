@@ -52,8 +52,8 @@ static const struct rbi_config_key keys[] = {
      "After a start: time for the clients of the daemon before to come back; until then nobody is "
      "taken for gone."},
     {"daemon.send_queue", NUMBER, false, AT(daemon.send_queue_max), 16, 65536, "1024", NULL,
-     "Messages kept for a client that does not read. When it is full, events are dropped and the "
-     "client is told to read the directory again."},
+     "Messages kept for a client that does not read. From three quarters on events are dropped, "
+     "and the client is told to read the directory again; when it is full the client is closed."},
 
     {"directory.slots", NUMBER, true, AT(directory.slots), 64, 1048576, "4096", NULL,
      "Endpoints that the directory has room for at start; it grows by itself."},

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # What the documents point at is there: files behind relative links and their headings, the tests
-# that docs/guarantees.md calls its proofs, folders of tests. Each document is linked from README.md,
+# that docs/guarantees.md calls its proofs, folders of tests. README.md links each document,
 # numbers of design notes are unique, ringbus.3 names each function. Usage: check_docs.sh [ROOT]
 set -eu
 cd "${1:-$(dirname "$0")/../..}"
@@ -17,10 +17,12 @@ anchors() {
     grep -E '^#+ ' "$1" | sed -E 's/^#+ //' | tr '[:upper:] ' '[:lower:]-' | sed 's/[^a-z0-9_-]//g'
 }
 
-find . -name build -prune -o -name .git -prune -o -name corpus -prune -o -name '*.md' -print | sort >"$scratch/documents"
+find . -name build -prune -o -name .git -prune -o -name corpus -prune -o -name '*.md' -print |
+    sort >"$scratch/documents"
 while read -r document; do
     folder=$(dirname "$document")
-    awk '/^```/ { code = !code } !code' "$document" | grep -oE '\]\([^) ]+\)' | sed 's/^](//; s/)$//' | sort -u |
+    awk '/^```/ { code = !code } !code' "$document" |
+        grep -oE '\]\([^) ]+\)' | sed 's/^](//; s/)$//' | sort -u |
         while read -r link; do
             file=${link%%#*}
             case $link in
@@ -30,7 +32,8 @@ while read -r document; do
             esac
             if [ ! -e "$file" ]; then
                 fail "$document: $link is not there"
-            elif [ "$link" != "${link#*\#}" ] && ! anchors "$file" | grep -qxF -- "${link#*\#}"; then
+            elif [ "$link" != "${link#*\#}" ] &&
+                ! anchors "$file" | grep -qxF -- "${link#*\#}"; then
                 fail "$document: $link: no such heading"
             fi
         done
@@ -44,18 +47,22 @@ done <"$scratch/documents"
 for document in docs/*.md docs/internals/*.md docs/design/*.md; do
     grep -qF "($document)" README.md || fail "$document: README.md does not link it"
 done
-for number in $(find docs/design -name '[0-9]*.md' -exec basename {} \; | cut -c1-3 | sort | uniq -d); do
+for number in $(find docs/design -name '[0-9]*.md' -exec basename {} \; | cut -c1-3 | sort |
+    uniq -d); do
     fail "docs/design/$number: this number is given twice"
 done
 
 # The man page of the library names each of its functions.
-grep -E '^RINGBUS_API|^ringbus_' libclient/include/ringbus/ringbus.h | grep -oE '\bringbus_[a-z_]+\(' | tr -d '(' | sort -u |
+grep -E '^RINGBUS_API|^ringbus_' libclient/include/ringbus/ringbus.h |
+    grep -oE '\bringbus_[a-z_]+\(' | tr -d '(' | sort -u |
     while read -r function; do
-        grep -qE "\b$function\b" docs/man/ringbus.3 || fail "docs/man/ringbus.3: says nothing of $function()"
+        grep -qE "\b$function\b" docs/man/ringbus.3 ||
+            fail "docs/man/ringbus.3: says nothing of $function()"
     done
 
 # A test is a source of that name or what a CMakeLists.txt of the tests makes.
-grep -oE '`(test|sim|stress|model|fuzz|soak|crash)(_[a-z0-9_]+)?`' docs/guarantees.md | tr -d '`' | sort -u >"$scratch/tests"
+grep -oE '`(test|sim|stress|model|fuzz|soak|crash)(_[a-z0-9_]+)?`' docs/guarantees.md |
+    tr -d '`' | sort -u >"$scratch/tests"
 [ -s "$scratch/tests" ] || fail "docs/guarantees.md: names no test"
 find tests -name CMakeLists.txt -exec cat {} + | tr -s '[:space:]' ' ' >"$scratch/made"
 while read -r test; do

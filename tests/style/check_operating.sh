@@ -27,7 +27,10 @@ members() { # members PREFIX
 }
 # First argument of each X() in a list macro.
 listed() { # listed FILE MACRO
-    awk -v macro="#define $2(X)" 'index($0, macro) == 1 { on = 1 } on { print } on && !/\\$/ { exit }' "$1" |
+    awk -v macro="#define $2(X)" '
+        index($0, macro) == 1 { on = 1 }
+        on { print }
+        on && !/\\$/ { exit }' "$1" |
         grep -oE 'X\([a-z_]+[,)]' | sed 's/^X(//; s/[,)]$//'
 }
 # What the document explains in the tables with this heading.
@@ -39,16 +42,16 @@ explained() { # explained HEADING
         grep -oE '`[A-Za-z_]+`( -?[0-9]+)?' | sed 's/`//g' || true
 }
 same() { # same HEADING: the names on standard input are those of the table
-    sort -u >"$scratch/said"
-    explained "$1" | sort >"$scratch/explained"
+    sort -u | sed 's/ /=/' >"$scratch/said"
+    explained "$1" | sort | sed 's/ /=/' >"$scratch/explained"
     [ -s "$scratch/said" ] || fail "$document: nothing in the sources for its table of $1"
-    for line in $(sed 's/ /=/' "$scratch/said" | grep -vxF "$(sed 's/ /=/' "$scratch/explained")"); do
+    for line in $(grep -vxF "$(cat "$scratch/explained")" "$scratch/said"); do
         fail "$document: no line for $1 $(printf '%s' "$line" | tr = ' ')"
     done
-    for line in $(sed 's/ /=/' "$scratch/explained" | grep -vxF "$(sed 's/ /=/' "$scratch/said")"); do
+    for line in $(grep -vxF "$(cat "$scratch/said")" "$scratch/explained"); do
         fail "$document: explains $1 $(printf '%s' "$line" | tr = ' '), which nothing says"
     done
-    for line in $(sed 's/ /=/' "$scratch/explained" | uniq -d); do
+    for line in $(uniq -d "$scratch/explained"); do
         fail "$document: explains $1 $(printf '%s' "$line" | tr = ' ') twice"
     done
 }

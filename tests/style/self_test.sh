@@ -122,6 +122,11 @@ if command -v git >/dev/null; then
     printf '%s\n' 'core.*' >"$tree/.gitignore"
     printf '%s\n' "$spdx" >"$tree/libclient/core.c"
     wrong check_tracked.sh libclient/core.c 'an ignored source'
+    rm "$tree/libclient/core.c"
+    : >"$tree/crash-0a"
+    git -C "$tree" add crash-0a
+    wrong check_tracked.sh crash-0a 'a finding of a fuzzer'
+    rm -rf "$tree/.git" "$tree/.gitignore"
 fi
 
 # Documents: a tree of their own on top, since they point at much.
