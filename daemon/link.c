@@ -8,15 +8,11 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#define ID_TRIES 8U
+
 int rbi_links_init(struct rbi_links *links)
 {
-    uint32_t base = 0;
-    if (getrandom(&base, sizeof(base), 0) != (ssize_t)sizeof(base)) {
-        return -EIO;
-    }
-    /* Ends of a link outlive the daemon: the next one must not give the same numbers. */
-    *links =
-        (struct rbi_links){.next_id = (uint64_t)(base & 0x7fffffffU) << 32 | 1, .next_number = 1};
+    *links = (struct rbi_links){.next_number = 1};
     rbi_list_init(&links->all);
     const int result = rbi_map_init(&links->by_id);
     return result < 0 ? result : rbi_map_init(&links->by_pair);
@@ -103,23 +99,41 @@ static int link_make(struct rbi_daemon *daemon,
     return 0;
 }
 
+/**
+ * An id that is free. Ends of a link outlive the daemon, and the next one must not give the same;
+ * and who knows its own must not know those of others, or it could take them under the next
+ * daemon, before their ends have told of them. @retval 0; -EIO
+ */
+static int link_fresh_id(struct rbi_links *links, uint64_t *out)
+{
+    for (unsigned i = 0; i < ID_TRIES; i++) {
+        uint64_t id = 0;
+        if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id)) {
+            break;
+        }
+        if (id != 0 && id != UINT64_MAX && !rbi_map_get(&links->by_id, id)) {
+            *out = id;
+            return 0;
+        }
+    }
+    return -EIO;
+}
+
 int rbi_link_new(struct rbi_daemon *daemon,
                  struct rbi_endpoint *requester,
                  struct rbi_endpoint *server,
                  uint32_t serial,
                  struct rbi_link **out)
 {
-    struct rbi_links *links = &daemon->links;
     struct rbi_link *link = NULL;
-    /* One of an earlier daemon may bear the number. */
-    while (rbi_map_get(&links->by_id, links->next_id)) {
-        links->next_id++;
+    uint64_t id = 0;
+    int result = link_fresh_id(&daemon->links, &id);
+    if (result == 0) {
+        result = link_make(daemon, requester, server, id, &link);
     }
-    const int result = link_make(daemon, requester, server, links->next_id, &link);
     if (result < 0) {
         return result;
     }
-    links->next_id++;
     link->serial = serial;
     const uint64_t timeout_ns = (uint64_t)daemon->config.daemon.request_timeout_ms * 1000000;
     rbi_loop_timer_set(daemon->loop, &link->timer, link->created_ns + timeout_ns, link_timed_out,

@@ -49,7 +49,6 @@ struct rbi_links {
     struct rbi_map by_pair;
     struct rbi_list all; /* by number */
     uint32_t count;
-    uint64_t next_id;
     uint64_t next_number;
 };
 
@@ -60,7 +59,7 @@ struct rbi_link *rbi_link_find(struct rbi_daemon *daemon, uint64_t id);
 struct rbi_link *rbi_link_find_pair(struct rbi_daemon *daemon,
                                     const struct rbi_endpoint *a,
                                     const struct rbi_endpoint *b);
-/** Link in state introducing; its timer runs. @retval 0; -ENOMEM */
+/** Link in state introducing; its timer runs. @retval 0; -ENOMEM; -EIO no random number */
 RBI_MUST_CHECK int rbi_link_new(struct rbi_daemon *daemon,
                                 struct rbi_endpoint *requester,
                                 struct rbi_endpoint *server,

@@ -204,6 +204,27 @@ static void test_liars_meet_nobody(void **state)
     raw_close(&b);
 }
 
+/* Who knows its own id cannot guess another's, and take it under the next daemon. */
+static void test_ids_tell_nothing_of_others(void **state)
+{
+    (void)state;
+    struct raw a;
+    struct raw b;
+    struct raw c;
+    uint64_t first = 0;
+    uint64_t second = 0;
+    come_back(&a, FRONT_1, 7);
+    come_back(&b, ECHO_1, 8);
+    come_back(&c, ECHO_2, 9);
+    assert_int_equal(raw_link(&a, &b, &first), 0);
+    assert_int_equal(raw_link(&a, &c, &second), 0);
+    const uint64_t apart = first > second ? first - second : second - first;
+    assert_true(apart > UINT64_C(1) << 32);
+    raw_close(&a);
+    raw_close(&b);
+    raw_close(&c);
+}
+
 static void test_nonsense_is_refused(void **state)
 {
     (void)state;
@@ -274,6 +295,7 @@ int main(void)
         ON_OWN_DAEMON(test_an_end_can_give_it_up),
         ON_OWN_DAEMON(test_one_end_alone_counts_for_nothing),
         ON_OWN_DAEMON(test_liars_meet_nobody),
+        ON_OWN_DAEMON(test_ids_tell_nothing_of_others),
         ON_OWN_DAEMON(test_nonsense_is_refused),
         ON_OWN_DAEMON(test_bounded_charged_and_quick),
     };
