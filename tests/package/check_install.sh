@@ -28,6 +28,17 @@ prefix=$work/prefix
     cat "$work/install.log" >&2
     fail "cannot install"
 }
+# What the unit names is there, and a configuration that was edited stays as it is.
+unit=$prefix/lib/systemd/system/ringbusd.service
+document=$(sed -n 's,^Documentation=file:.*/share/,share/,p' "$unit")
+config=$(sed -n 's,^ExecStart=.* --config .*/\(etc/[^ ]*\).*,\1,p' "$unit")
+[ -n "$document" ] && [ -f "$prefix/$document" ] || fail "the unit's Documentation= is not installed"
+[ -n "$config" ] && [ -f "$prefix/$config" ] || fail "the unit's configuration is not installed"
+"$ringbusd" --check --config "$prefix/$config" || fail "the installed configuration is wrong"
+echo '{}' >"$prefix/$config"
+"$cmake" --install "$build" --prefix "$prefix" >"$work/install.log" 2>&1 || fail "cannot install again"
+[ "$(cat "$prefix/$config")" = '{}' ] || fail "the configuration was overwritten"
+
 libdir=$(dirname "$(find "$prefix" -name 'libringbus.so' | head -n 1)")
 [ -n "$libdir" ] || fail "no libringbus.so below the prefix"
 # Nothing but the prefix may be found: neither the sources nor the build.
