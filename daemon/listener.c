@@ -148,6 +148,8 @@ static int listener_take_over(struct rbi_listener *listener)
     socklen_t size = sizeof(address);
     int type = 0;
     socklen_t type_size = sizeof(type);
+    int listens = 0;
+    socklen_t listens_size = sizeof(listens);
     const int fd = rbi_notify_listen_fd();
     if (fd < 0) {
         return 0;
@@ -156,6 +158,9 @@ static int listener_take_over(struct rbi_listener *listener)
         getsockname(fd, (struct sockaddr *)(void *)&address, &size) < 0 ||
         address.sun_family != AF_UNIX) {
         return listener_log("LISTEN_FDS", "not a SOCK_SEQPACKET Unix socket", -EINVAL);
+    }
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &listens_size) < 0 || !listens) {
+        return listener_log("LISTEN_FDS", "not a listening socket", -EINVAL);
     }
     if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0) {
         return listener_log("LISTEN_FDS", "fcntl", -errno);

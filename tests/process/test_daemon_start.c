@@ -391,6 +391,58 @@ static void test_socket_activation(void **state)
     assert_true(inode(path) != 0); /* the manager's, not ours to remove */
 }
 
+/** What a manager may hand over by mistake. */
+enum wrong { WRONG_FILE, WRONG_FAMILY, WRONG_TYPE, WRONG_PAIR, WRONG_SILENT, WRONG_COUNT };
+
+static int wrong_fd(enum wrong wrong)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int pair[2] = {-1, -1};
+    switch (wrong) {
+    case WRONG_FILE:
+        return open("/dev/null", O_RDWR);
+    case WRONG_FAMILY:
+        return socket(AF_INET, SOCK_STREAM, 0);
+    case WRONG_TYPE:
+        return socket(AF_UNIX, SOCK_STREAM, 0);
+    case WRONG_PAIR:
+        return socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) == 0 ? pair[0] : -1;
+    case WRONG_SILENT: /* it has a name, and nobody listens there */
+        pair[0] = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+        return bind(pair[0], (struct sockaddr *)(void *)&address, sizeof(sa_family_t)) == 0
+                   ? pair[0]
+                   : -1;
+    case WRONG_COUNT:
+        break;
+    }
+    return -1;
+}
+
+static void pass_wrong(void *context)
+{
+    char pid[32];
+    (void)snprintf(pid, sizeof(pid), "%d", (int)getpid());
+    if (wrong_fd(*(const enum wrong *)context) != 3 || setenv("LISTEN_FDS", "1", 1) != 0 ||
+        setenv("LISTEN_PID", pid, 1) != 0) {
+        _exit(125);
+    }
+}
+
+/* It says so and does not start, rather than be READY where nobody can come. */
+static void test_wrong_socket_is_refused(void **state)
+{
+    assert_int_equal(loops_make(state, "", ""), 0);
+    const char *arguments[] = {"--config", loops_cluster.config, NULL};
+    for (enum wrong wrong = WRONG_FILE; wrong < WRONG_COUNT; wrong++) {
+        loops_cluster.before_exec = pass_wrong;
+        loops_cluster.context = &wrong;
+        assert_int_equal(cluster_run_daemon(&loops_cluster, arguments), 1);
+        assert_int_equal(
+            cluster_log_count(&loops_cluster, "event=socket_failed path=LISTEN_FDS step=not a"),
+            wrong + 1);
+    }
+}
+
 static void test_arguments(void **state)
 {
     assert_int_equal(loops_make(state, "", ""), 0);
@@ -426,6 +478,7 @@ int main(void)
         LOOPS_BOTH(test_stop_signals_nobody),
         LOOPS_BOTH(test_interrupted_waits),
         LOOPS_BOTH(test_socket_activation),
+        LOOPS_BOTH(test_wrong_socket_is_refused),
         LOOPS_TEST(test_arguments, "uring"),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
