@@ -103,6 +103,7 @@ struct rbi_end {
     bool wanted;             /* we are its requester */
     bool peer_fenced;        /* rbi_barrier_everywhere() covers the peer, as it says */
     bool said_bye;           /* it was we who ended it: the peer reads on up to our DISCONNECT */
+    bool bye_unknown;        /* the peer ended it, for a reason of a later version */
     bool holds;              /* what it leaves goes to others before anything new (redeliver.c) */
     struct rbi_again *again; /* closed, and what waits for another receiver (redeliver.c) */
     uint16_t ready_version;  /* the newest that the peer's READY and we know; 0: none came yet */

@@ -379,6 +379,7 @@ static void on_disconnect(struct ringbus *bus, struct rbi_end *end, const struct
         bye.reason == RBI_REASON_NONE || bye.reason > RBI_REASON_NO_RESOURCES
             ? RBI_REASON_LEFT
             : (enum rbi_reason)bye.reason;
+    end->bye_unknown = bye.reason > RBI_REASON_NO_RESOURCES;
     end->read_out = true; /* nothing behind it counts */
     if (end->phase == RBI_END_LEAVING) {
         end->leave_reason = reason; /* it said so itself before the kernel reported its end */

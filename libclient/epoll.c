@@ -95,7 +95,8 @@ static void drain_counter(int fd)
 
 static void listen_to(struct ringbus *bus, struct rbi_end *end, bool listen)
 {
-    struct epoll_event event = {.events = listen ? BELL_EVENTS : EPOLLET,
+    /* That it is hung up is no ring: it comes once, and a residue waits for it. */
+    struct epoll_event event = {.events = listen ? BELL_EVENTS : EPOLLRDHUP | EPOLLET,
                                 .data.u64 = (uint64_t)(uintptr_t)end};
     if (epoll_ctl(bus->epoll, EPOLL_CTL_MOD, end->bell, &event) == 0) {
         end->muted = !listen;

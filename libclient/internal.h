@@ -764,6 +764,8 @@ uint64_t rbi_calls_next_tag(struct ringbus *bus, const struct rbi_end *end, uint
 void rbi_calls_moved(struct ringbus *bus, uint64_t tag, const struct rbi_end *to);
 /** Ends all calls over a link that has ended, but those that are held. */
 void rbi_calls_peer_gone(struct ringbus *bus, const struct rbi_end *end, int error);
+/** Nothing of it waits for another receiver any more: ends those as well that were held. */
+void rbi_calls_over(struct ringbus *bus, const struct rbi_end *end, int error);
 void rbi_calls_end_all(struct ringbus *bus, int error);
 
 /* ---- event.c, poll.c, tick.c, wait.c, epoll.c ------------------------------------------------ */

@@ -269,6 +269,12 @@ static bool is_due(const struct rbi_end *end)
     return end->rx.pos - end->rx.published > rbi_min_u64(end->rx.mask >> 3, RBI_UNSAID_BYTES - 1);
 }
 
+/* The record that was looked at stays where it is: its handler has not run. */
+static RBI_COLD void take_nothing(struct rbi_end *end)
+{
+    rbi_store_rlx(end->own_begun_pos, end->rx.pos | RBI_SIDE_BETWEEN);
+}
+
 /* @return messages and control records taken */
 static unsigned poll_lane(struct ringbus *bus, struct rbi_end *end, unsigned max)
 {
@@ -289,12 +295,14 @@ static unsigned poll_lane(struct ringbus *bus, struct rbi_end *end, unsigned max
             /* Should we die in it: nobody else looks at this line while we live. */
             rbi_store_asym(end->own_begun_pos, end->rx.pos);
             if (RBI_UNLIKELY(rbi_lane_is_withdrawn(&raw))) {
+                take_nothing(end);
                 rbi_end_withdrawn(bus, end);
                 break;
             }
             r = take_record(bus, end, &raw);
         }
         if (RBI_UNLIKELY(r != 0)) {
+            take_nothing(end);
             if (r < 0) {
                 rbi_end_bad_peer(bus, end, "impossible record");
             }

@@ -197,11 +197,11 @@ static bool try_again(struct ringbus *bus, struct rbi_end *end, uint64_t now_ns)
     struct rbi_again *again = end->again;
     const struct rbi_cluster *cluster = rbi_cluster_find(bus, end->peer.cluster);
     struct rbi_returned returned;
-    if (overtakes(bus, end)) {
-        return false;
-    }
     again->unread.over |=
         now_ns >= again->deadline_ns || cluster == NULL || !cluster->redeliver || bus->closing;
+    if (!again->unread.over && overtakes(bus, end)) {
+        return false;
+    }
     while (rbi_unread_next(bus, end, &again->unread, again->position, &returned)) {
         if (!may_go_on(&returned)) {
             /* It was given back at once. */
@@ -212,6 +212,8 @@ static bool try_again(struct ringbus *bus, struct rbi_end *end, uint64_t now_ns)
         }
         again->position = returned.next;
     }
+    /* A request that its living receiver has let go of meanwhile was read: nothing goes on. */
+    rbi_calls_over(bus, end, RINGBUS_E_PEER_GONE);
     return true;
 }
 

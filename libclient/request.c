@@ -261,16 +261,26 @@ void rbi_calls_moved(struct ringbus *bus, uint64_t tag, const struct rbi_end *to
     }
 }
 
-void rbi_calls_peer_gone(struct ringbus *bus, const struct rbi_end *end, int error)
+static void end_those_over(struct ringbus *bus, const struct rbi_end *end, int error, bool held)
 {
     for (uint32_t slot = 0; slot < bus->calls.slot_count; slot++) {
         const struct rbi_call *call = &bus->calls.slots[slot];
         if (call->on_reply != NULL && call->link_life == end->link_life &&
-            call->held == RBI_CALL_SENT) {
+            (held || call->held == RBI_CALL_SENT)) {
             const struct rbi_call ended = take(&bus->calls, slot);
             finish(bus, &ended, RINGBUS_UNKNOWN, error, NULL);
         }
     }
+}
+
+void rbi_calls_peer_gone(struct ringbus *bus, const struct rbi_end *end, int error)
+{
+    end_those_over(bus, end, error, false);
+}
+
+void rbi_calls_over(struct ringbus *bus, const struct rbi_end *end, int error)
+{
+    end_those_over(bus, end, error, true);
 }
 
 void rbi_calls_end_all(struct ringbus *bus, int error)

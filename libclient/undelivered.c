@@ -30,7 +30,8 @@ static bool own_message(const struct rbi_lane_record *raw, struct rbi_record *re
 /*
  * Where each slot was used last, position + 1, by what the receiver has not released. A
  * slot may come back before the record is released, and go out again with other bytes:
- * an older record of the same slot was read, and its payload is gone. NULL: no memory.
+ * an older record of the same slot was read, and its payload is gone. NULL: no memory;
+ * is_used_again() knows it all the same.
  */
 static uint64_t *last_uses(struct rbi_end *end, uint64_t position)
 {
@@ -47,17 +48,34 @@ static uint64_t *last_uses(struct rbi_end *end, uint64_t position)
     return last;
 }
 
-/* Whether the payload that a record of ours names is still held for it. */
+/* The same for one slot, record by record: whether one from @p position on has used it again. */
+static bool is_used_again(const struct rbi_end *end, uint64_t slot, uint64_t position)
+{
+    struct rbi_lane_record raw;
+    struct rbi_record record;
+    while (rbi_lane_unread_at(&end->tx, position, &raw) == RBI_LANE_OK) {
+        if (own_message(&raw, &record) && (record.flags & RBI_RECORD_REF) != 0 &&
+            record.ref.slot == slot) {
+            return true;
+        }
+        position = raw.next;
+    }
+    return false;
+}
+
+/* Whether the payload that a record of ours names, at @p position, is still held for it. */
 static bool still_held(struct ringbus *bus,
                        const struct rbi_end *end,
                        const struct rbi_record_ref *ref,
                        const uint64_t *last,
-                       uint64_t position)
+                       uint64_t position,
+                       uint64_t next)
 {
     struct rbi_chunk chunk;
     const uint32_t idx =
         ref->slot < end->refs.capacity ? end->refs.chunk_of[ref->slot] : RBI_CHUNK_NONE;
-    if (idx == RBI_CHUNK_NONE || (last != NULL && last[ref->slot] != position + 1)) {
+    if (idx == RBI_CHUNK_NONE ||
+        (last != NULL ? last[ref->slot] != position + 1 : is_used_again(end, ref->slot, next))) {
         return false;
     }
     rbi_pool_chunk(&bus->pool, idx, &chunk);
@@ -75,7 +93,22 @@ static bool reads_no_more(struct rbi_end *end)
     if (end->bell >= 0) {
         end->hung_up |= rbi_bell_is_hung_up(end->bell);
     }
-    return end->hung_up || (end->leave_reason == RBI_REASON_LEFT && !end->said_bye);
+    return end->hung_up ||
+           (end->leave_reason == RBI_REASON_LEFT && !end->said_bye && !end->bye_unknown);
+}
+
+/*
+ * Whether its words say how far it had come. When one cannot be, what it had read since it was last
+ * believed is known to nobody. What it has begun may lie behind what it has released, never ahead
+ * of what was written.
+ */
+static bool is_believed(const struct rbi_end *end, uint64_t begun_raw, uint64_t first)
+{
+    uint64_t read_pos = 0;
+    const uint64_t begun = begun_raw & ~RBI_SIDE_BETWEEN;
+    return end->leave_reason != RBI_REASON_BAD_PEER &&
+           rbi_lane_read_pos(&end->tx, &read_pos) == 0 &&
+           (begun - first <= end->tx.pos - first || (int64_t)(begun - first) < 0);
 }
 
 /* Given up, whatever it does itself. @return whether it reads no more of this link */
@@ -94,10 +127,11 @@ static bool withdraw(const struct rbi_end *end, uint64_t first)
 static void look(struct ringbus *bus, struct rbi_end *end, struct rbi_unread *unread)
 {
     unread->first = rbi_lane_unread_first(&end->tx);
-    unread->doubtful = !reads_no_more(end) && !withdraw(end, unread->first);
+    const bool over = reads_no_more(end) || withdraw(end, unread->first);
     unread->over = !end->holds;
     /* Untrusted: what cannot be says nothing. It was stored before the peer's end. */
     const uint64_t begun_raw = rbi_load_rlx(end->peer_begun_pos);
+    unread->doubtful = !over || !is_believed(end, begun_raw, unread->first);
     const uint64_t more = (begun_raw & ~RBI_SIDE_BETWEEN) - unread->first;
     const bool possible =
         more <= end->tx.pos - unread->first && end->leave_reason != RBI_REASON_BAD_PEER;
@@ -123,7 +157,7 @@ bool rbi_unread_next(struct ringbus *bus,
             continue;
         }
         if ((out->record.flags & RBI_RECORD_REF) != 0 &&
-            !still_held(bus, end, &out->record.ref, unread->last, out->position)) {
+            !still_held(bus, end, &out->record.ref, unread->last, out->position, out->next)) {
             continue; /* the receiver has let go of it: it was read */
         }
         if (rbi_view_fill(bus, end, &out->record, bus->pool.segment.base, bus->pool.segment.size,
@@ -175,7 +209,8 @@ static void give_back_all(struct ringbus *bus, struct rbi_end *end)
 {
     struct rbi_unread unread;
     struct rbi_returned returned;
-    if (end->leave_reason == RBI_REASON_UNTARGETED && end->said_bye) {
+    if (end->leave_reason == RBI_REASON_UNTARGETED && end->fsm.reason == RBI_REASON_UNTARGETED &&
+        end->said_bye) {
         return; /* we left; it reads on what came before our DISCONNECT */
     }
     if (rbi_lane_tx_is_shut(&end->tx)) {

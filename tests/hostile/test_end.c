@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end of a link with a peer whose words are wrong: what it says of how far it had come, of why
+ * it leaves, of what it gives back. Whatever that is, what comes back as not seen was not seen, and
+ * nothing vanishes (scenarios 5, 27).
+ */
+#include "hostile/peer.h"
+#include "hostile/victim.h"
+#include "shm/bell.h"
+#include "shm/pool.h"
+#include "support/bus.h"
+#include "support/test.h"
+
+#include <poll.h>
+#include <string.h>
+
+#define LARGE   12000U
+#define PING_MS 20U
+
+static struct cluster cluster;
+static struct node node;
+static struct peer peer;
+static struct ringbus_addr any;
+
+static struct {
+    unsigned certain;
+    unsigned maybe;
+    unsigned char first[8]; /* first byte of each */
+} back;
+
+/* ---- memory that is short -------------------------------------------------------------------- */
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+static bool calloc_fails;
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return calloc_fails ? NULL : __real_calloc(count, size);
+}
+
+/* ---- a node that targets a peer -------------------------------------------------------------- */
+
+static void note_back(struct node *at, const struct ringbus_event *event)
+{
+    (void)at;
+    if (event->type == RINGBUS_EVENT_UNDELIVERED) {
+        const unsigned count = back.certain + back.maybe;
+        CHECK(event->message->size > 0 && count < sizeof back.first);
+        back.first[count] = *(const unsigned char *)event->message->data;
+        back.certain += event->maybe_seen == 0;
+        back.maybe += event->maybe_seen != 0;
+    }
+}
+
+static void step(void)
+{
+    CHECK(ringbus_poll(node.bus, 1000) >= 0);
+    CHECK(ringbus_wait(node.bus, 1) >= 0);
+}
+
+/* The other's next record of a kind, though both are in one thread. */
+static void await(enum rbi_record_kind kind)
+{
+    const uint64_t deadline_ms = test_now_ms() + NODE_MS;
+    struct rbi_record record = {.kind = 0};
+    while (record.kind != (unsigned)kind) {
+        CHECK(test_now_ms() < deadline_ms);
+        if (peer_read(&peer, &record) != 0) {
+            record.kind = 0;
+            step();
+        }
+    }
+}
+
+/* The daemon has said something to the peer. */
+static bool told_of_something(void)
+{
+    struct pollfd control = {.fd = peer.raw.fd, .events = POLLIN};
+    return poll(&control, 1, 0) == 1;
+}
+
+struct setting {
+    uint32_t ping_ms;
+    uint32_t redeliver_ms; /* 0: report */
+};
+
+static void link_up(struct setting setting)
+{
+    unsigned char body[8 + RBI_CONTROL_BODY_MAX] = {0};
+    const struct rbi_ready_ack ack = {.version = 1};
+    memset(&back, 0, sizeof back);
+    assert_int_equal(peer_up(&peer, cluster.socket, HOSTILE_PATH), 0);
+    struct ringbus_options options = node_options(&cluster, NULL);
+    options.pool[0] = (struct ringbus_pool_class){.chunk_bytes = 16384, .count = 8};
+    node.on_event = note_back;
+    node_open_with(&node, &options);
+    const struct ringbus_target_options target = {
+        .struct_size = sizeof target,
+        .ping_interval_ms = setting.ping_ms,
+        .ping_misses = setting.ping_ms != 0 ? 1 : 0,
+        .on_down = setting.redeliver_ms != 0 ? RINGBUS_ON_DOWN_REDELIVER : RINGBUS_ON_DOWN_REPORT,
+        .redeliver_ms = setting.redeliver_ms};
+    assert_int_equal(ringbus_target(node.bus, HOSTILE, &target, &any), 0);
+    RUN_UNTIL(told_of_something(), NODE_MS, &node);
+    assert_int_equal(peer_introduced(&peer), 0);
+    assert_int_equal(peer_accept_with(&peer, peer.side.fd, peer.side.size), 0);
+    await(RBI_RECORD_READY);
+    const uint64_t size = 8 + rbi_ready_ack_encode(&ack, body + 8);
+    peer_put(&peer, rbi_record_meta(RBI_RECORD_READY_ACK, 0, 0, 0), body, size);
+    RUN_UNTIL(node.events[RINGBUS_EVENT_READY] == 1, NODE_MS, &node);
+}
+
+static void send_bytes(unsigned char first, size_t size)
+{
+    static unsigned char bytes[LARGE];
+    bytes[0] = first;
+    assert_int_equal(ringbus_send(node.bus, &any, 0, bytes, size, 0), 1);
+}
+
+static void put_disconnect(uint64_t reason)
+{
+    const uint64_t bye[2] = {0, reason};
+    peer_put(&peer, rbi_record_meta(RBI_RECORD_DISCONNECT, 0, 0, 0), bye, sizeof bye);
+}
+
+/* Whether the other has written such a record that the peer has not read. */
+static bool lies_unread(enum rbi_record_kind kind)
+{
+    const unsigned char *lane = (const unsigned char *)peer.their_side.base + peer.their_lane;
+    for (uint64_t pos = peer.read_pos;;) {
+        const uint64_t word =
+            rbi_load_acq(rbi_au64_at_const(lane, pos & (peer.their_capacity - 1)));
+        if (word == 0) {
+            return false;
+        }
+        if (rbi_record_meta_kind((uint32_t)(word >> 32)) == (unsigned)kind) {
+            return true;
+        }
+        pos += rbi_align_up((word & UINT32_MAX) + 8, RBI_LINE);
+    }
+}
+
+static void give_slot_back(uint64_t slot)
+{
+    struct rbi_side *side = peer_side(&peer);
+    rbi_word *ring = (rbi_word *)(void *)((unsigned char *)side + side->returns_offset);
+    const uint64_t pos = rbi_load_rlx(&side->returns_pos);
+    rbi_word_put(&ring[pos & (side->returns_capacity - 1)], slot);
+    rbi_store_rel(&side->returns_pos, pos + 1);
+}
+
+/* ---- how far it had come --------------------------------------------------------------------- */
+
+/* It has read, and what it says of that is garbage when it dies: who knows what it has handled. */
+static void test_impossible_read_position_is_no_proof(void **state)
+{
+    (void)state;
+    link_up((struct setting){0});
+    for (unsigned char i = 1; i <= 3; i++) {
+        send_bytes(i, 100);
+    }
+    rbi_store_seq(&peer_side(&peer)->read_pos, 8);
+    peer_down(&peer);
+    RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &node);
+    assert_int_equal(back.certain, 0);
+    assert_int_equal(back.maybe, 3);
+    node_close(&node);
+}
+
+/* It has begun what was never written. */
+static void test_impossible_begun_position_is_no_proof(void **state)
+{
+    (void)state;
+    link_up((struct setting){0});
+    send_bytes(1, 100);
+    rbi_store_seq(&peer_side(&peer)->begun_pos, UINT64_C(1) << 40);
+    peer_down(&peer);
+    RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &node);
+    assert_int_equal(back.certain, 0);
+    assert_int_equal(back.maybe, 1);
+    node_close(&node);
+}
+
+/* It was killed between a release in the middle of a batch and the next record: well behaved. */
+static void test_begun_position_behind_the_release(void **state)
+{
+    (void)state;
+    link_up((struct setting){0});
+    send_bytes(1, 100);
+    const uint64_t first = peer.read_pos;
+    await(RBI_RECORD_ONEWAY);
+    send_bytes(2, 100);
+    rbi_store_seq(&peer_side(&peer)->begun_pos, first);
+    peer_down(&peer);
+    RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &node);
+    assert_int_equal(back.certain, 1);
+    assert_int_equal(back.maybe, 0);
+    assert_int_equal(back.first[0], 2);
+    node_close(&node);
+}
+
+/* What was looked at and not taken has not begun: its sender may send it to another. */
+static void test_record_that_was_refused_has_not_begun(void **state)
+{
+    (void)state;
+    link_up((struct setting){0});
+    const uint64_t before = peer.pos;
+    const uint64_t nothing[2] = {0};
+    peer_put(&peer, rbi_record_meta(RBI_RECORD_REQ, RBI_RECORD_REF, 0, 0), nothing, 8);
+    RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &node);
+    assert_int_equal(node.reason, RINGBUS_REASON_BAD_PEER);
+    assert_int_equal(rbi_load_rlx(&peer_their_side(&peer)->begun_pos), before | RBI_SIDE_BETWEEN);
+    peer_down(&peer);
+    node_close(&node);
+}
+
+/* ---- why it leaves --------------------------------------------------------------------------- */
+
+/* Who was given up ends its use in that moment: what it has not read comes back all the same. */
+static void test_untargeted_by_one_that_was_given_up(void **state)
+{
+    (void)state;
+    link_up((struct setting){.ping_ms = PING_MS});
+    send_bytes(1, 100);
+    send_bytes(2, 100);
+    const uint64_t deadline_ms = test_now_ms() + NODE_MS;
+    while (!lies_unread(RBI_RECORD_DISCONNECT)) {
+        assert_true(test_now_ms() < deadline_ms);
+        assert_int_equal(node.events[RINGBUS_EVENT_DOWN], 0);
+        CHECK(ringbus_poll(node.bus, 1000) >= 0);
+    }
+    put_disconnect(RBI_REASON_UNTARGETED);
+    RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &node);
+    assert_int_equal(back.certain, 0);
+    assert_int_equal(back.maybe, 2);
+    peer_down(&peer);
+    node_close(&node);
+}
+
+/* A reason of a later version does not say that it reads nothing more. */
+static void test_unknown_reason_is_no_proof(void **state)
+{
+    (void)state;
+    link_up((struct setting){0});
+    send_bytes(1, 100);
+    put_disconnect(99);
+    RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &node);
+    assert_int_equal(back.certain, 0);
+    assert_int_equal(back.maybe, 1);
+    peer_down(&peer);
+    node_close(&node);
+}
+
+static void test_left_says_that_it_reads_no_more(void **state)
+{
+    (void)state;
+    link_up((struct setting){0});
+    send_bytes(1, 100);
+    put_disconnect(RBI_REASON_LEFT);
+    RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &node);
+    assert_int_equal(back.certain, 1);
+    assert_int_equal(back.maybe, 0);
+    peer_down(&peer);
+    node_close(&node);
+}
+
+/* ---- what it gives back ---------------------------------------------------------------------- */
+
+/* One slot, two messages: the first was read. Without memory to note it, too. */
+static void test_payload_of_a_slot_that_was_used_again(void **state)
+{
+    (void)state;
+    for (unsigned short_of_memory = 0; short_of_memory < 2; short_of_memory++) {
+        link_up((struct setting){0});
+        send_bytes(1, LARGE);
+        give_slot_back(0);
+        send_bytes(2, LARGE);
+        send_bytes(3, LARGE);
+        peer_down(&peer);
+        calloc_fails = short_of_memory != 0;
+        RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &node);
+        calloc_fails = false;
+        assert_int_equal(back.certain, 2);
+        assert_int_equal(back.maybe, 0);
+        assert_int_equal(back.first[0], 2);
+        assert_int_equal(back.first[1], 3);
+        node_close(&node);
+    }
+}
+
+/* A request waits for another receiver; the first, alive, lets go of it: it was handled. */
+static void test_request_that_was_let_go_ends(void **state)
+{
+    (void)state;
+    static unsigned char bytes[LARGE];
+    struct ringbus_loan loans[8];
+    unsigned count = 0;
+    link_up((struct setting){.ping_ms = PING_MS, .redeliver_ms = 500});
+    assert_int_equal(ringbus_request(node.bus, &any, 0, bytes, sizeof bytes, RINGBUS_IDEMPOTENT,
+                                     3600000, node_on_result, &node),
+                     1);
+    RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &node);
+    give_slot_back(0);
+    while (count < 8 && ringbus_loan(node.bus, LARGE, &loans[count]) == 0) {
+        count++; /* short of chunks, it takes in what has come back */
+    }
+    RUN_UNTIL(node.replies[RINGBUS_UNKNOWN] == 1, NODE_MS, &node);
+    assert_int_equal(count, 8);
+    assert_int_equal(node.reply_error, RINGBUS_E_PEER_GONE);
+    while (count > 0) {
+        assert_int_equal(ringbus_loan_return(node.bus, &loans[--count]), 0);
+    }
+    peer_down(&peer);
+    RUN_UNTIL(node_pool_used(&node) == 0, NODE_MS, &node);
+    node_close(&node);
+}
+
+static struct ringbus_kept *kept;
+
+static void keep_it(struct node *at, const struct ringbus_message *message)
+{
+    CHECK((message->flags & RINGBUS_MESSAGE_REFERENCED) != 0);
+    CHECK(ringbus_keep(at->bus, message, &kept) == 0);
+}
+
+/*
+ * Its bell is not listened to, for it rang for nothing, when the link ends and leaves something
+ * behind on either side. That it hangs up is heard all the same.
+ */
+static void test_hang_up_of_a_bell_that_rang_for_nothing(void **state)
+{
+    (void)state;
+    const struct rbi_record_ref ref = {.offset = 0, .size = RBI_LINE, .slot = 1};
+    unsigned char body[RBI_RECORD_TAG + sizeof ref] = {0};
+    memcpy(body + RBI_RECORD_TAG, &ref, sizeof ref);
+    node.on_message = keep_it;
+    link_up((struct setting){0});
+    peer_put(&peer, rbi_record_meta(RBI_RECORD_ONEWAY, RBI_RECORD_REF, 0, 0), body, sizeof body);
+    RUN_UNTIL(kept != NULL, NODE_MS, &node);
+    send_bytes(1, LARGE);
+    for (unsigned i = 0; i < 64; i++) {
+        peer_ring(&peer);
+        CHECK(ringbus_poll(node.bus, 1000) >= 0);
+        CHECK(ringbus_wait(node.bus, 0) >= 0);
+    }
+    assert_int_equal(ringbus_untarget(node.bus, HOSTILE), 0);
+    RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &node);
+    step();
+    assert_int_equal(node_pool_used(&node), 1);
+    rbi_bell_hang_up(peer.bell);
+    RUN_UNTIL(node_pool_used(&node) == 0, NODE_MS, &node);
+    assert_int_equal(ringbus_release(node.bus, kept), 0);
+    peer_down(&peer);
+    node_close(&node);
+    node.on_message = NULL;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    bus_shared_reset();
+    return cluster_up(&cluster, "{}\n");
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    cluster_down(&cluster);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_impossible_read_position_is_no_proof),
+        cmocka_unit_test(test_impossible_begun_position_is_no_proof),
+        cmocka_unit_test(test_begun_position_behind_the_release),
+        cmocka_unit_test(test_record_that_was_refused_has_not_begun),
+        cmocka_unit_test(test_untargeted_by_one_that_was_given_up),
+        cmocka_unit_test(test_unknown_reason_is_no_proof),
+        cmocka_unit_test(test_left_says_that_it_reads_no_more),
+        cmocka_unit_test(test_payload_of_a_slot_that_was_used_again),
+        cmocka_unit_test(test_request_that_was_let_go_ends),
+        cmocka_unit_test(test_hang_up_of_a_bell_that_rang_for_nothing),
+    };
+    return cmocka_run_group_tests_name("end", tests, setup, teardown);
+}
