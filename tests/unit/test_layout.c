@@ -23,10 +23,8 @@ static void test_layout_changing_fields_lie_128_bytes_apart(void **state)
 {
     (void)state;
     static const size_t offsets[] = {
-        offsetof(struct rbi_side, read_pos),
-        offsetof(struct rbi_side, returns_pos),
-        offsetof(struct rbi_side, want_pos),
-        offsetof(struct rbi_side, written_hint),
+        offsetof(struct rbi_side, read_pos),  offsetof(struct rbi_side, returns_pos),
+        offsetof(struct rbi_side, want_pos),  offsetof(struct rbi_side, written_hint),
         offsetof(struct rbi_side, begun_pos),
     };
     for (size_t i = 0; i < RBI_ARRAY_SIZE(offsets); i++) {
