@@ -76,15 +76,6 @@ struct rbi_directory_instance *rbi_directory_snapshot(const struct rbi_directory
 
 /* ---- who is known to be dead ---------------------------------------------------------------- */
 
-void rbi_directory_note_gone(struct ringbus *bus, const struct rbi_pidf *pidf)
-{
-    struct rbi_pidf *gone = realloc(bus->gone, (bus->gone_count + 1U) * sizeof *gone);
-    if (gone != NULL) {
-        bus->gone = gone;
-        bus->gone[bus->gone_count++] = *pidf;
-    } /* else it is listed until a daemon has settled */
-}
-
 static bool is_gone(const struct ringbus *bus, uint64_t cluster, int32_t instance, uint32_t life)
 {
     for (unsigned i = 0; i < bus->gone_count; i++) {
@@ -94,6 +85,18 @@ static bool is_gone(const struct ringbus *bus, uint64_t cluster, int32_t instanc
         }
     }
     return false;
+}
+
+void rbi_directory_note_gone(struct ringbus *bus, const struct rbi_pidf *pidf)
+{
+    if (is_gone(bus, pidf->cluster, pidf->instance, pidf->incarnation)) {
+        return;
+    }
+    struct rbi_pidf *gone = realloc(bus->gone, (bus->gone_count + 1U) * sizeof *gone);
+    if (gone != NULL) {
+        bus->gone = gone;
+        bus->gone[bus->gone_count++] = *pidf;
+    } /* else it is listed until a daemon has settled */
 }
 
 static void leave_out_gone(const struct ringbus *bus,

@@ -285,6 +285,12 @@ void rbi_target_event(struct ringbus *bus, const struct rbi_wire_event *event)
     struct rbi_cluster *cluster = rbi_cluster_find(bus, event->cluster);
     enum rbi_news news = RBI_NEWS_NONE;
     uint32_t old_incarnation = 0;
+    if (event->change == RBI_CHANGE_REMOVED && bus->held_segment.base != NULL) {
+        const struct rbi_pidf pidf = {.cluster = event->cluster,
+                                      .instance = event->instance,
+                                      .incarnation = event->incarnation};
+        rbi_directory_note_gone(bus, &pidf); /* what is held lists it still */
+    }
     if (rbi_watched_path(bus, event->path.bytes, event->path.length)) {
         news = rbi_watched_event(bus, event, &old_incarnation);
     }

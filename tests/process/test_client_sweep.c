@@ -2,7 +2,7 @@
 /*
  * Scenario 104, when the daemon does not stay: what a client still meant to do about those
  * whom one daemon had not named is off when that daemon goes too. The next one begins anew, and
- * nobody is missed before it has settled.
+ * nobody is missed before it has settled. Of whom it is told that he has left is not listed.
  */
 #include "libclient/internal.h"
 #include "support/bus.h"
@@ -66,10 +66,43 @@ static void test_the_next_daemon_begins_anew(void **state)
     node_close(&watcher);
 }
 
+static int listed(void)
+{
+    struct ringbus_instance list[4];
+    return ringbus_instances(watcher.bus, SERVICE, list, 4);
+}
+
+/* The directory of the daemon before still lists it, and that is held until the new one settles. */
+static void test_one_that_leaves_before_all_are_back(void **state)
+{
+    (void)state;
+    watcher = service = (struct node){.bus = NULL};
+    node_open(&watcher, &cluster, WATCHER);
+    assert_int_equal(ringbus_watch(watcher.bus, SERVICE), 0);
+    node_open(&service, &cluster, SERVICE_1);
+    RUN_UNTIL(watcher.events[RINGBUS_EVENT_ADDED] == 1, NODE_MS, &watcher, &service);
+    cluster_kill(&cluster);
+    assert_int_equal(cluster_start(&cluster), 0);
+    RUN_UNTIL(watcher.events[RINGBUS_EVENT_DAEMON_BACK] == 1, NODE_MS, &watcher);
+    assert_int_equal(listed(), 1);
+    RUN_UNTIL(service.events[RINGBUS_EVENT_DAEMON_BACK] == 1, NODE_MS, &watcher, &service);
+    node_close(&service);
+    RUN_UNTIL(watcher.events[RINGBUS_EVENT_REMOVED] == 1, NODE_MS, &watcher);
+    assert_int_equal(listed(), 0);
+    /* Its next life is. */
+    service = (struct node){.bus = NULL};
+    node_open(&service, &cluster, SERVICE_1);
+    RUN_UNTIL(watcher.events[RINGBUS_EVENT_ADDED] == 2, NODE_MS, &watcher, &service);
+    assert_int_equal(listed(), 1);
+    node_close(&service);
+    node_close(&watcher);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_the_next_daemon_begins_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_that_leaves_before_all_are_back, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
