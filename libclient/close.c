@@ -8,8 +8,25 @@
 
 #define DRAIN_BATCH 1024
 
+static void free_ends(struct ringbus *bus)
+{
+    while (bus->end_count > 0) {
+        rbi_end_free(bus, bus->ends[bus->end_count - 1]);
+    }
+    /* Those whose introduction is under way are in the look-up only. */
+    ck_hs_iterator_t iterator = CK_HS_ITERATOR_INITIALIZER;
+    void *entry = NULL;
+    while (bus->peers.map != NULL && ck_hs_next(&bus->peers, &iterator, &entry)) {
+        rbi_end_free(bus, RBI_CONTAINER_OF(entry, struct rbi_end, peer));
+        ck_hs_iterator_init(&iterator); /* the table has changed */
+    }
+    rbi_residue_free_all(bus);
+}
+
 void rbi_handle_free(struct ringbus *bus)
 {
+    /* Also of an open that failed: who targets us may have been introduced by then. */
+    free_ends(bus);
     for (unsigned c = 0; c < bus->cluster_count; c++) {
         rbi_cluster_free(bus->clusters[c]);
     }
@@ -77,21 +94,6 @@ static void say_goodbye(struct ringbus *bus)
     rbi_control_state(bus, RBI_ENDPOINT_CLOSED);
 }
 
-static void free_ends(struct ringbus *bus)
-{
-    while (bus->end_count > 0) {
-        rbi_end_free(bus, bus->ends[bus->end_count - 1]);
-    }
-    /* Those whose introduction is under way are in the look-up only. */
-    ck_hs_iterator_t iterator = CK_HS_ITERATOR_INITIALIZER;
-    void *entry = NULL;
-    while (ck_hs_next(&bus->peers, &iterator, &entry)) {
-        rbi_end_free(bus, RBI_CONTAINER_OF(entry, struct rbi_end, peer));
-        ck_hs_iterator_init(&iterator); /* the table has changed */
-    }
-    rbi_residue_free_all(bus);
-}
-
 int ringbus_close(struct ringbus *bus, uint32_t drain_ms)
 {
     if (bus == NULL) {
@@ -119,7 +121,6 @@ int ringbus_close(struct ringbus *bus, uint32_t drain_ms)
     }
     say_goodbye(bus);
     rbi_calls_end_all(bus, RINGBUS_E_CLOSED);
-    free_ends(bus);
     rbi_leave(bus);
     rbi_handle_free(bus);
     return r;

@@ -65,8 +65,13 @@ on_hello_ok(struct ringbus *bus, const struct rbi_wire_hello_ok *body, struct rb
         control->settling = control->protocol >= 2 && body->settling != 0;
         control->compared_revision = 0;
     }
-    rbi_directory_map(bus, fd, body->directory_bytes, greeting && control->ever_on);
+    const int r = rbi_directory_map(bus, fd, body->directory_bytes, greeting && control->ever_on);
     (void)close(fd);
+    if (r < 0) {
+        /* Who comes again is given it again: else nothing could be looked up for good. */
+        rbi_control_lost(bus, "its directory cannot be mapped");
+        (void)rbi_fail_errno(bus, r, "mapping the directory of ringbusd");
+    }
 }
 
 static void publish_identity(struct ringbus *bus)

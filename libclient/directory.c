@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rbi_directory_map(struct ringbus *bus, int fd, uint64_t bytes, bool hold)
+int rbi_directory_map(struct ringbus *bus, int fd, uint64_t bytes, bool hold)
 {
     struct rbi_segment segment = RBI_SEGMENT_NULL;
     struct rbi_directory_view view;
@@ -19,8 +19,7 @@ void rbi_directory_map(struct ringbus *bus, int fd, uint64_t bytes, bool hold)
     }
     if (r < 0) {
         rbi_segment_deinit(&segment);
-        (void)rbi_fail_errno(bus, r, "mapping the directory");
-        return; /* everything but look-ups works without it */
+        return r;
     }
     if (hold && bus->directory_mapped && bus->held_segment.base == NULL) {
         bus->held_segment = bus->directory_segment;
@@ -31,6 +30,7 @@ void rbi_directory_map(struct ringbus *bus, int fd, uint64_t bytes, bool hold)
     bus->directory_segment = segment;
     bus->directory = view;
     bus->directory_mapped = true;
+    return 0;
 }
 
 void rbi_directory_release_held(struct ringbus *bus)

@@ -585,8 +585,9 @@ void rbi_target_sweep(struct ringbus *bus);
 
 /* ---- directory.c ------------------------------------------------------------------------ */
 
-/** Maps a directory that was sent. @param hold  keep the one before beside it */
-void rbi_directory_map(struct ringbus *bus, int fd, uint64_t bytes, bool hold);
+/** Maps a directory that was sent. @param hold  keep the one before beside it
+ *  @retval 0; -errno, then nothing has changed */
+int rbi_directory_map(struct ringbus *bus, int fd, uint64_t bytes, bool hold);
 /** The new one is complete: lets go of the one before, and of who was noted as gone. */
 void rbi_directory_release_held(struct ringbus *bus);
 /** Its link has told of its end, and no daemon has: it is listed no more. */

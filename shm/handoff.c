@@ -138,8 +138,11 @@ int rbi_handoff_connect(const char *path)
     if (fd < 0) {
         return -errno;
     }
-    if (connect(fd, (const struct sockaddr *)(const void *)&addr, sizeof addr) != 0) {
+    while (connect(fd, (const struct sockaddr *)(const void *)&addr, sizeof addr) != 0) {
         const int err = errno;
+        if (err == EINTR) {
+            continue;
+        }
         (void)close(fd);
         return -err;
     }
