@@ -59,6 +59,7 @@ struct rbi_end {
     bool read_out;           /* a leaving end's lane is read to its end */
     uint8_t phase;           /* enum rbi_end_phase */
     uint8_t pending;         /* control records that found no room: RBI_PENDING_* */
+    uint8_t pending_tries;   /* ticks in a row that found none for them */
     uint8_t idle_rings;      /* rings in a row that brought nothing */
     bool muted;        /* it rang too often for nothing: its bell is not listened to for a while */
     bool hung_up;      /* the peer has ended its side of the bell: it reads our memory no more */

@@ -227,7 +227,7 @@ void rbi_open_error_set(const char *text);
 
 /* ---- close.c ---------------------------------------------------------------------------- */
 
-/** Frees a handle that has no ends, also one that ringbus_open() could not finish. */
+/** Frees a handle with its ends, also one that ringbus_open() could not finish. */
 void rbi_handle_free(struct ringbus *bus);
 
 /* ---- drain.c ---------------------------------------------------------------------------- */
@@ -468,9 +468,9 @@ void rbi_end_flush_pending(struct ringbus *bus, struct rbi_end *end);
 void rbi_end_peer_gone(struct ringbus *bus, struct rbi_end *end, enum rbi_reason reason);
 /** What the peer sent cannot be mapped, and has not been for a while: ends the link. */
 void rbi_end_starved(struct ringbus *bus, struct rbi_end *end);
-/** The peer broke the rules. */
 /** The peer gave us up while we did not run, and has taken back what we had not begun to read. */
 RBI_COLD void rbi_end_withdrawn(struct ringbus *bus, struct rbi_end *end);
+/** The peer broke the rules. */
 void rbi_end_bad_peer(struct ringbus *bus, struct rbi_end *end, const char *what);
 
 /* ---- undelivered.c: what a peer that is gone had not consumed ----------------------------- */

@@ -22,6 +22,8 @@
  * whoever notices its end late comes late to the next one, which waits no more than 2 s.
  */
 #define BUSY_EPOLL_NS (500 * RBI_NS_PER_MS)
+/* Control records that find no room are tried again after 1 ms at first, 64 ms at last. */
+#define PENDING_SHIFT_MAX 6U
 /* For so long the longest time is kept in which we did not poll. */
 #define LATE_KEPT_NS (10000 * RBI_NS_PER_MS)
 
@@ -59,11 +61,17 @@ static void take_signs(struct ringbus *bus, struct rbi_end *end)
     }
 }
 
+/* A peer that lives and never reads must not have us wake up a thousand times a second for ever. */
+static uint64_t pending_ns(const struct rbi_end *end)
+{
+    return RBI_NS_PER_MS << rbi_min_u64(end->pending_tries / 16, PENDING_SHIFT_MAX);
+}
+
 void rbi_tick_follow(struct ringbus *bus, struct rbi_end *end)
 {
     uint64_t due_ns = end->phase == RBI_END_LINKED ? rbi_link_deadline_ns(&end->fsm) : RBI_NEVER;
     if (end->pending != 0 && end->phase == RBI_END_LINKED) {
-        due_ns = rbi_min_u64(due_ns, bus->now_ns + RBI_NS_PER_MS);
+        due_ns = rbi_min_u64(due_ns, bus->now_ns + pending_ns(end));
     }
     if (end->muted && end->phase == RBI_END_LINKED) {
         due_ns = rbi_min_u64(due_ns, end->unmute_ns);
@@ -82,6 +90,11 @@ static void judge(struct ringbus *bus, struct rbi_end *end)
     }
     if (end->phase == RBI_END_LINKED && end->pending != 0) {
         rbi_end_flush_pending(bus, end);
+        if (end->pending == 0) {
+            end->pending_tries = 0;
+        } else if (end->pending_tries < UINT8_MAX) {
+            end->pending_tries++;
+        }
     }
     if (end->phase == RBI_END_LINKED && end->muted) {
         rbi_epoll_unmute(bus, end, bus->now_ns);

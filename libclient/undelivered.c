@@ -236,6 +236,9 @@ void rbi_end_finish_leaving(struct ringbus *bus, struct rbi_end *end)
     if (end->again == NULL) {
         rbi_redeliver_end(bus, end);
     }
+    if (end->kept == 0 && end->bell >= 0) {
+        rbi_bell_hang_up(end->bell); /* what waits here may do so for long; we read no more */
+    }
     rbi_send_flush(bus);
     rbi_calls_peer_gone(bus, end, RINGBUS_E_PEER_GONE);
     rbi_count(bus, RBI_COUNTER_links_closed, 1);
