@@ -2,7 +2,7 @@
 /*
  * The end of a link with a peer whose words are wrong: what it says of how far it had come, of why
  * it leaves, of what it gives back. Whatever that is, what comes back as not seen was not seen, and
- * nothing vanishes (scenarios 5, 27).
+ * nothing vanishes (scenarios 5, 27, 61).
  */
 #include "hostile/peer.h"
 #include "hostile/victim.h"
@@ -401,6 +401,101 @@ static void test_peer_that_never_reads_does_not_keep_us_awake(void **state)
     node_close(&node);
 }
 
+/* ---- what callbacks may do ------------------------------------------------------------------- */
+
+static unsigned requests_ended;
+
+static void do_everything(struct node *at, const struct ringbus_message *message);
+
+static void end_request(struct ringbus *bus, const struct ringbus_result *result, void *context)
+{
+    node_on_result(bus, result, context);
+    requests_ended++;
+    if (requests_ended < 8) {
+        do_everything(context, NULL);
+    }
+}
+
+/* Whatever a callback can call. What the calls return depends on when they come; that is theirs. */
+static void do_everything(struct node *at, const struct ringbus_message *message)
+{
+    static const unsigned char bytes[LARGE];
+    struct ringbus_kept *once = NULL;
+    struct ringbus_loan loan;
+    if (message != NULL) {
+        CHECK(ringbus_keep(at->bus, message, &once) == 0);
+        CHECK(once->size == message->size && memcmp(once->data, message->data, once->size) == 0);
+        CHECK(ringbus_release(at->bus, once) == 0);
+    }
+    CHECK(ringbus_poll(at->bus, 1) == RINGBUS_E_BUSY);
+    CHECK(ringbus_wait(at->bus, 0) == RINGBUS_E_BUSY);
+    CHECK(ringbus_close(at->bus, 0) == RINGBUS_E_BUSY);
+    CHECK(ringbus_send(at->bus, &any, 0, bytes, 16, RINGBUS_MORE) < 0);
+    CHECK(ringbus_request(at->bus, &any, 0, bytes, LARGE, 0, 1000, end_request, at) < 0);
+    (void)ringbus_untarget(at->bus, HOSTILE);
+    CHECK(ringbus_target(at->bus, HOSTILE_PATH, NULL, NULL) == 0);
+    CHECK(ringbus_drain(at->bus) == 0);
+    CHECK(ringbus_undrain(at->bus) == 0);
+    if (ringbus_loan(at->bus, LARGE, &loan) == 0) {
+        CHECK(ringbus_loan_return(at->bus, &loan) == 0);
+    }
+}
+
+static void on_end(struct node *at, const struct ringbus_event *event)
+{
+    note_back(at, event);
+    if (event->type == RINGBUS_EVENT_UNDELIVERED || event->type == RINGBUS_EVENT_DOWN ||
+        event->type == RINGBUS_EVENT_REMOVED) {
+        do_everything(at, event->message);
+    }
+}
+
+static void test_callbacks_at_the_end_do_everything(void **state)
+{
+    (void)state;
+    static const uint32_t redeliver_ms[] = {0, 1, 30};
+    static unsigned char bytes[LARGE];
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(redeliver_ms); i++) {
+        link_up((struct setting){.redeliver_ms = redeliver_ms[i]});
+        node.on_event = on_end;
+        requests_ended = 0;
+        send_bytes(1, 16);
+        send_bytes(2, LARGE);
+        for (unsigned k = 0; k < 2; k++) {
+            assert_int_equal(ringbus_request(node.bus, &any, 0, bytes, k == 0 ? 8 : LARGE, 0, 60000,
+                                             end_request, &node),
+                             1);
+        }
+        send_bytes(3, LARGE);
+        send_bytes(4, 1000);
+        peer_down(&peer);
+        RUN_UNTIL(back.certain == 4 && requests_ended == 2, NODE_MS, &node);
+        RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &node);
+        assert_int_equal(node.replies[RINGBUS_NOT_SENT], 2);
+        assert_int_equal(back.maybe, 0);
+        RUN_UNTIL(node_pool_used(&node) == 0, NODE_MS, &node);
+        node_close(&node);
+    }
+}
+
+/* Closed while messages wait for another: their requests end, and no event comes any more. */
+static void test_close_while_messages_wait(void **state)
+{
+    (void)state;
+    static unsigned char bytes[LARGE];
+    link_up((struct setting){.redeliver_ms = 60000});
+    send_bytes(1, LARGE);
+    assert_int_equal(
+        ringbus_request(node.bus, &any, 0, bytes, LARGE, 0, 60000, node_on_result, &node), 1);
+    peer_down(&peer);
+    RUN_UNTIL(node.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &node);
+    assert_int_equal(node.replies[RINGBUS_NOT_SENT] + node.replies[RINGBUS_UNKNOWN], 0);
+    assert_int_equal(ringbus_close(node.bus, 50), RINGBUS_E_TIMEOUT);
+    node.bus = NULL;
+    assert_int_equal(node.replies[RINGBUS_NOT_SENT], 1);
+    assert_int_equal(back.certain + back.maybe, 0);
+}
+
 static struct ringbus_kept *kept;
 
 static void keep_it(struct node *at, const struct ringbus_message *message)
@@ -469,6 +564,8 @@ int main(void)
         cmocka_unit_test(test_request_that_was_let_go_ends),
         cmocka_unit_test(test_redeliver_ms_bounds_what_waits_behind_another),
         cmocka_unit_test(test_peer_that_never_reads_does_not_keep_us_awake),
+        cmocka_unit_test(test_callbacks_at_the_end_do_everything),
+        cmocka_unit_test(test_close_while_messages_wait),
         cmocka_unit_test(test_hang_up_of_a_bell_that_rang_for_nothing),
     };
     return cmocka_run_group_tests_name("end", tests, setup, teardown);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ringbus_open() that fails when others have met the endpoint already: the connection is lost in
- * the moment in which it was registered. Nothing of their links stays behind (scenario 45).
+ * the moment in which it was registered. Nothing of their links stays behind (scenario 12).
  */
 #include "shm/handoff.h"
 #include "support/bus.h"
