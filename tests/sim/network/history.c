@@ -27,7 +27,9 @@ static void make_slot(struct slot *slot, unsigned idx)
                       .lane_bytes = sim_one_in(3) ? 16384 : 4096,
                       .ping_interval_ms = world.length_ms > 10000 ? 1000 : intervals[sim_below(4)],
                       .ping_misses = 2 + sim_below(2)};
-    (void)snprintf(slot->path, sizeof slot->path, "%s/%u", world.cluster_paths[cluster], idx + 1);
+    char path[sizeof slot->path];
+    (void)snprintf(path, sizeof path, "%s/%u", world.cluster_paths[cluster], idx + 1);
+    memcpy(slot->path, path, sizeof path);
     (void)ringbus_resolve(slot->path, &slot->addr);
     slot->targets_clusters = sim_below(1U << world.cluster_count);
     slot->targets_slots = sim_below(1U << world.slot_count) & sim_below(1U << world.slot_count);
