@@ -47,8 +47,13 @@ static void daemon_signalled(void *context, unsigned events)
 {
     struct rbi_daemon *daemon = context;
     struct signalfd_siginfo info;
+    ssize_t n = 0;
     (void)events;
-    while (read(daemon->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+    while ((n = read(daemon->signal_fd, &info, sizeof(info))) == (ssize_t)sizeof(info) ||
+           (n < 0 && errno == EINTR)) {
+        if (n < 0) {
+            continue; /* what is left unread may not be told of again */
+        }
         if (info.ssi_signo == SIGHUP) {
             rbi_notify("RELOADING=1");
             rbi_reload(daemon);

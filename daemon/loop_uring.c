@@ -67,12 +67,18 @@ static void uring_end(void *opaque)
     free(state);
 }
 
+/** Whether the same call may work the next time: interrupted, or short of memory for now. */
+static bool uring_passes(int error)
+{
+    return error == -EINTR || error == -EAGAIN || error == -EBUSY || error == -ENOMEM;
+}
+
 static struct io_uring_sqe *uring_sqe(struct uring_state *state)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&state->ring);
     while (!sqe) {
         const int result = io_uring_submit(&state->ring);
-        RBI_ASSERT(result >= 0 || result == -EINTR || result == -EAGAIN || result == -EBUSY);
+        RBI_ASSERT(result >= 0 || uring_passes(result));
         sqe = io_uring_get_sqe(&state->ring);
     }
     return sqe;
@@ -201,8 +207,7 @@ static int uring_turn(void *opaque, struct rbi_loop *loop, uint64_t timeout_ns)
                                         .tv_nsec = (long long)(timeout_ns % 1000000000U)};
     const int result = io_uring_submit_and_wait_timeout(
         &state->ring, &cqe, 1, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL);
-    if (result < 0 && result != -ETIME && result != -EINTR && result != -EAGAIN &&
-        result != -EBUSY) {
+    if (result < 0 && result != -ETIME && !uring_passes(result)) {
         return result;
     }
     rbi_loop_tick(loop);

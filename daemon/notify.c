@@ -31,7 +31,18 @@ static struct {
     int stored_fds[RBI_NOTIFY_STORED]; /* as handed over */
     bool stored[RBI_NOTIFY_STORED];    /* the manager has one of this index */
     unsigned current;                  /* index of the one in use */
+    bool mute;                         /* it has been said that the manager hears nothing */
 } notify_state;
+
+/** Nobody to tell is not our failure: the manager has timeouts of its own. But it is said, once. */
+static void notify_failed(const char *step, int error)
+{
+    if (!notify_state.mute) {
+        rbi_log(RBI_LOG_WARNING, "notify_failed", "step=%s error=\"%s\"", step,
+                rbi_log_errno(error));
+    }
+    notify_state.mute = true;
+}
 
 void rbi_notify_open(void)
 {
@@ -48,11 +59,15 @@ void rbi_notify_open(void)
     const socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
     const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) {
+        notify_failed("socket", errno);
         return;
     }
-    if (connect(fd, (const struct sockaddr *)(const void *)&address, size) < 0) {
-        (void)close(fd);
-        return;
+    while (connect(fd, (const struct sockaddr *)(const void *)&address, size) < 0) {
+        if (errno != EINTR) {
+            notify_failed("connect", errno);
+            (void)close(fd);
+            return;
+        }
     }
     notify_state.fd = fd;
 }
@@ -67,9 +82,17 @@ void rbi_notify_close(void)
 
 void rbi_notify(const char *state)
 {
-    if (notify_state.fd) {
-        /* Nobody to tell is not our failure: the manager has timeouts of its own. */
-        (void)send(notify_state.fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (!notify_state.fd) {
+        return;
+    }
+    ssize_t n = 0;
+    do {
+        n = send(notify_state.fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0) {
+        notify_failed("send", errno);
+    } else {
+        notify_state.mute = false;
     }
 }
 

@@ -27,8 +27,9 @@ struct row {
     }
 
 /*
- * No EAGAIN for what wakes somebody: a bell or an eventfd that takes no more has rung. No EPERM
- * but where a security module, a seccomp filter of a container or a sealed file gives it.
+ * No EAGAIN for what wakes somebody: a bell or an eventfd that takes no more has rung; nor for
+ * reading, since nobody else reads what a descriptor is ready for. No EPERM but where a security
+ * module, a seccomp filter of a container or a sealed file gives it.
  */
 static const struct row rows[] = {
     ROW(openat, EMFILE, ENFILE, ENOMEM, EACCES, EINTR),
@@ -51,10 +52,10 @@ static const struct row rows[] = {
     ROW(setsockopt, ENOMEM, EPERM),
     ROW(getpeername, ENOBUFS),
     ROW(sendmsg, ENOMEM, ENOBUFS, EAGAIN, EINTR, ETOOMANYREFS, EPIPE),
-    ROW(recvmsg, ENOMEM, EAGAIN, EINTR, ECONNRESET),
+    ROW(recvmsg, ENOMEM, EINTR, ECONNRESET),
     ROW(sendto, ENOMEM, ENOBUFS, EINTR),
-    ROW(recvfrom, ENOMEM, EAGAIN, EINTR),
-    ROW(read, EAGAIN, EINTR, EIO),
+    ROW(recvfrom, ENOMEM, EINTR),
+    ROW(read, EINTR),
     ROW(write, EINTR),
     ROW(writev, EINTR),
     ROW(epoll_create1, EMFILE, ENFILE, ENOMEM),

@@ -133,16 +133,15 @@ static int open_notify(const struct cluster *cluster)
 static int poll_ready(struct cluster *cluster, int notify_fd)
 {
     char text[256] = "";
-    int status = 0;
     struct pollfd ready = {.fd = notify_fd, .events = POLLIN};
     if (poll(&ready, 1, 10) == 1 && recv(notify_fd, text, sizeof(text) - 1, 0) > 0 &&
         strstr(text, "READY=1")) {
         return 1;
     }
-    if (waitpid(cluster->pid, &status, WNOHANG) == cluster->pid) {
+    if (waitpid(cluster->pid, &cluster->status, WNOHANG) == cluster->pid) {
         cluster->pid = 0;
-        (void)fprintf(stderr, "cluster: ringbusd ended with status %x, see %s\n", (unsigned)status,
-                      cluster->log);
+        (void)fprintf(stderr, "cluster: ringbusd ended with status %x, see %s\n",
+                      (unsigned)cluster->status, cluster->log);
         return -1;
     }
     return 0;

@@ -15,7 +15,8 @@ struct cluster {
     char socket[RBI_SOCKET_PATH_MAX + 1];
     char config[96];
     char log[96];
-    pid_t pid; /* of the daemon; 0 = none runs */
+    pid_t pid;  /* of the daemon; 0 = none runs */
+    int status; /* of a daemon that ended instead of becoming ready, as of waitpid() */
     /* Runs in the daemon's process before exec; may set limits, filters, ids. */
     void (*before_exec)(void *context);
     void *context;
