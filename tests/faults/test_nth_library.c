@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define SAMPLE       8U
+#define SAMPLE       6U
 #define PROGRESS_MS  30000U /* a round has four deadlines */
 #define SENTENCE_MIN 12U
 
