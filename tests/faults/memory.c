@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded into a program: the N-th allocation fails, whoever makes it. */
+/* Preloaded into a program, or linked into it: the N-th allocation fails, whoever makes it. */
 #include "faults/memory.h"
 
 #include <errno.h>
@@ -16,15 +16,16 @@ extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *old, size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size);
 
-static struct memory *memory;
+struct memory *memory_of_process;
 
 __attribute__((constructor)) static void attach(void)
 {
     const char *path = getenv(MEMORY_VARIABLE); /* NOLINT(concurrency-mt-unsafe) */
     const int fd = path != NULL ? open(path, O_RDWR | O_CLOEXEC) : -1;
-    void *page = fd >= 0 ? mmap(NULL, sizeof *memory, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
-                         : MAP_FAILED;
-    memory = page != MAP_FAILED ? page : NULL;
+    void *page = fd >= 0
+                     ? mmap(NULL, sizeof(struct memory), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+                     : MAP_FAILED;
+    memory_of_process = page != MAP_FAILED ? page : NULL;
     if (fd >= 0) {
         (void)close(fd);
     }
@@ -32,6 +33,7 @@ __attribute__((constructor)) static void attach(void)
 
 static bool fails(void)
 {
+    struct memory *memory = memory_of_process;
     if (memory == NULL || !memory->armed || ++memory->calls != memory->n) {
         return false;
     }

@@ -2,8 +2,9 @@
 #ifndef RINGBUS_TESTS_FAULTS_MEMORY_H
 #define RINGBUS_TESTS_FAULTS_MEMORY_H
 /*
- * What a program preloaded with memory.c is told, in a file that it maps: to fail its N-th
- * allocation. The file is named by MEMORY_VARIABLE.
+ * Fails the N-th allocation of a program. memory.c is linked into it, then it sets
+ * memory_of_process itself; or is preloaded, and finds what it is told in a file that it maps,
+ * named by MEMORY_VARIABLE.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -15,5 +16,8 @@ struct memory {
     _Atomic unsigned n;
     _Atomic unsigned calls; /* counted since it was armed */
 };
+
+/** NULL: nothing fails. */
+extern struct memory *memory_of_process;
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library, with its N-th system call refused, for every N and every plausible error: each
- * operation works all the same, or returns an error that says what failed and works when it is
+ * The library, with its N-th system call refused, for every N and every plausible error, and
+ * with its N-th allocation failed: each operation works all the same, or returns an error that says what failed and works when it is
  * repeated. Nothing hangs, nothing is left after the close, and neither the partner nor the
  * daemon takes any notice.
  */
 #include "faults/errors.h"
+#include "faults/memory.h"
 #include "faults/nth.h"
 #include "faults/victim.h"
 #include "support/bus.h"
@@ -24,7 +25,58 @@
 
 static struct cluster cluster;
 static struct nth *nth;
+static struct memory memory; /* of the victim, who is forked */
+static bool by_memory;
 static uint64_t seed;
+
+/* ---- what fails: system calls or allocations ------------------------------------------------- */
+
+static void arm(unsigned n, unsigned pick)
+{
+    if (!by_memory) {
+        nth_arm(nth, n, pick);
+        return;
+    }
+    memory.n = n;
+    memory.calls = 0;
+    memory.armed = true;
+}
+
+/** @return whether something failed */
+static bool disarm(void)
+{
+    memory.armed = false;
+    return by_memory ? memory.n > 0 && memory.calls >= memory.n : nth_disarm(nth);
+}
+
+static unsigned counted(void)
+{
+    return by_memory ? memory.calls : nth->calls;
+}
+
+/** Whether the n-th came, though it may not have had such an error. */
+static bool came(void)
+{
+    return by_memory ? memory.calls >= memory.n : nth->call >= 0;
+}
+
+/** Whether the n-th has further errors than that one. */
+static bool has_more(void)
+{
+    return !by_memory && nth->error != 0;
+}
+
+static bool is_invisible(void)
+{
+    return !by_memory && errors_is_invisible(nth->call, nth->error);
+}
+
+static const char *fault_text(void)
+{
+    static char text[64];
+    (void)snprintf(text, sizeof text, "allocation %u", memory.n);
+    return by_memory ? text : nth_text(nth);
+}
 
 /* ---- one round, in the victim's process ------------------------------------------------------ */
 
@@ -36,7 +88,7 @@ static const char *name_of(int error)
 static void violation(const char *operation, const char *what, const struct victim *victim, int r)
 {
     atomic_fetch_add(&bus_shared[SHARED_VIOLATIONS], 1);
-    (void)fprintf(stderr, "%s: %s: %s (%s: %s)\n", operation, nth_text(nth), what, name_of(r),
+    (void)fprintf(stderr, "%s: %s: %s (%s: %s)\n", operation, fault_text(), what, name_of(r),
                   r == VICTIM_NEVER ? victim->never : victim->error);
 }
 
@@ -49,7 +101,7 @@ static const char *wrong_result(const struct victim *victim, int r, bool refused
     if (r == VICTIM_NEVER) {
         return "hangs";
     }
-    if (!refused || errors_is_invisible(nth->call, nth->error)) {
+    if (!refused || is_invisible()) {
         return "fails, and nobody may see why";
     }
     const enum ringbus_error_kind kind = ringbus_error_kind(r);
@@ -71,9 +123,9 @@ static const char *run_disturbed(const struct operation *operation,
     if (r != 0) {
         return "cannot be set up";
     }
-    nth_arm(nth, n, pick);
+    arm(n, pick);
     r = operation->run(victim);
-    const bool refused = nth_disarm(nth);
+    const bool refused = disarm();
     atomic_fetch_add(&bus_shared[SHARED_POINTS], refused);
     atomic_fetch_add(&bus_shared[SHARED_ERRORS], refused && r != 0);
     *result = r;
@@ -120,7 +172,7 @@ static void run_sample(const struct operation *operation, unsigned calls)
         const unsigned n = 1 + (unsigned)(bus_random(&seed) % calls);
         const unsigned pick = (unsigned)(bus_random(&seed) % 4);
         round_run(operation, n, pick);
-        if (nth->call >= 0 && nth->error == 0) {
+        if (!by_memory && came() && !has_more()) {
             round_run(operation, n, 0);
         }
     }
@@ -131,10 +183,10 @@ static void run_all(const struct operation *operation)
     for (unsigned n = 1;; n++) {
         for (unsigned pick = 0;; pick++) {
             round_run(operation, n, pick);
-            if (nth->call < 0) {
+            if (!came()) {
                 return;
             }
-            if (nth->error == 0) {
+            if (!has_more()) {
                 break;
             }
         }
@@ -145,10 +197,11 @@ static void victim_run(const struct cluster *of, void *context)
 {
     const struct operation *operation = context;
     (void)of;
-    CHECK(nth_trace_me(nth) == 0);
+    memory_of_process = &memory;
+    CHECK(by_memory || nth_trace_me(nth) == 0);
     round_run(operation, 0, 0);
     round_run(operation, 0, 0); /* what is taken once is there */
-    const unsigned calls = nth->calls;
+    const unsigned calls = counted();
     if (machine_full()) {
         run_all(operation);
     } else {
@@ -191,10 +244,9 @@ static int attend(pid_t pid)
 
 static const struct operation *chosen; /* NULL: all */
 
-static void test_nth_call_of_the_library(void **state)
+static void run_operations(void)
 {
     uint64_t violations = 0;
-    (void)state;
     bus_shared_reset();
     const pid_t partner = child_start(partner_run, &cluster, NULL);
     for (size_t i = 0; i < operation_count; i++) {
@@ -209,14 +261,14 @@ static void test_nth_call_of_the_library(void **state)
         }
         const int code = attend(child_start(victim_run, &cluster, (void *)(uintptr_t)operation));
         violations += atomic_load(&bus_shared[SHARED_VIOLATIONS]);
-        print_message("%-12s %u calls refused, %u errors, %u wrong, %u ms\n", operation->name,
+        print_message("%-12s %u failed, %u errors, %u wrong, %u ms\n", operation->name,
                       (unsigned)atomic_load(&bus_shared[SHARED_POINTS]),
                       (unsigned)atomic_load(&bus_shared[SHARED_ERRORS]),
                       (unsigned)atomic_load(&bus_shared[SHARED_VIOLATIONS]),
                       (unsigned)(test_now_ms() - start_ms));
         if (code != 0) {
             print_error("%s: the victim ended with %d at %s\n", operation->name, code,
-                        nth_text(nth));
+                        by_memory ? "some allocation" : nth_text(nth));
             violations++;
         }
         assert_int_equal(waitpid(partner, NULL, WNOHANG), 0);
@@ -225,6 +277,20 @@ static void test_nth_call_of_the_library(void **state)
     child_kill(partner);
     assert_int_equal(violations, 0);
     assert_int_equal(cluster_stop(&cluster), 0);
+}
+
+static void test_nth_call_of_the_library(void **state)
+{
+    (void)state;
+    by_memory = false;
+    run_operations();
+}
+
+static void test_nth_allocation_of_the_library(void **state)
+{
+    (void)state;
+    by_memory = true;
+    run_operations();
 }
 
 static int setup(void **state)
@@ -253,7 +319,10 @@ static const struct operation *find(const char *name)
 /* test_nth_library [OPERATION [SEED]] */
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_nth_call_of_the_library)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_nth_call_of_the_library, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_nth_allocation_of_the_library, setup, teardown),
+    };
     seed = argc > 2 ? strtoull(argv[2], NULL, 0) : machine_now_ns();
     chosen = argc > 1 ? find(argv[1]) : NULL;
     nth = nth_new();
@@ -262,5 +331,5 @@ int main(int argc, char **argv)
         return 77;
     }
     (void)fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
-    return cmocka_run_group_tests_name("nth_library", tests, setup, teardown);
+    return cmocka_run_group_tests_name("nth_library", tests, NULL, NULL);
 }
