@@ -5,9 +5,24 @@
 
 #include <inttypes.h>
 
+static void settle_over(void *context);
+
+static void settle_wait(struct rbi_daemon *daemon, uint64_t from_ns)
+{
+    daemon->settle.due_ns = from_ns + daemon->settle.time_ns;
+    rbi_loop_timer_set(daemon->loop, &daemon->settle.timer, daemon->settle.due_ns, settle_over,
+                       daemon);
+}
+
 static void settle_over(void *context)
 {
     struct rbi_daemon *daemon = context;
+    const uint64_t now_ns = rbi_loop_now_ns(daemon->loop);
+    /* Late by so much, we did not run, and perhaps nobody did: they have the time anew. */
+    if (now_ns - daemon->settle.due_ns > daemon->settle.time_ns / 2) {
+        settle_wait(daemon, now_ns);
+        return;
+    }
     daemon->settle.settling = false;
     daemon->quota.returning = false;
     rbi_unconfirmed_clear(daemon);
@@ -25,13 +40,12 @@ static void settle_over(void *context)
 
 void rbi_settle_start(struct rbi_daemon *daemon)
 {
-    const uint64_t time_ns = (uint64_t)daemon->config.daemon.return_time_ms * 1000000;
-    daemon->settle.settling = time_ns != 0;
+    daemon->settle.time_ns = (uint64_t)daemon->config.daemon.return_time_ms * 1000000;
+    daemon->settle.settling = daemon->settle.time_ns != 0;
     daemon->quota.returning = daemon->settle.settling;
     if (!daemon->settle.settling) {
         rbi_unconfirmed_clear(daemon);
     } else {
-        rbi_loop_timer_set(daemon->loop, &daemon->settle.timer, daemon->started_ns + time_ns,
-                           settle_over, daemon);
+        settle_wait(daemon, daemon->started_ns);
     }
 }

@@ -12,6 +12,8 @@ struct rbi_daemon;
 
 struct rbi_settle {
     bool settling;
+    uint64_t time_ns;
+    uint64_t due_ns;
     struct rbi_loop_timer timer;
 };
 
