@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 /*
@@ -17,6 +18,7 @@
 #define URING_ENTRIES    256U
 #define URING_CQ_ENTRIES 4096U
 #define URING_BATCH      128U
+#define SHORT_PAUSE_NS   1000000L
 
 enum uring_kind { URING_POLL_IN = 0, URING_POLL_OUT = 1, URING_IGNORE = 3 };
 
@@ -67,10 +69,15 @@ static void uring_end(void *opaque)
     free(state);
 }
 
-/** Whether the same call may work the next time: interrupted, or short of memory for now. */
+/** Whether the same call may work the next time. Where memory is short, not before a pause. */
 static bool uring_passes(int error)
 {
-    return error == -EINTR || error == -EAGAIN || error == -EBUSY || error == -ENOMEM;
+    const struct timespec pause = {.tv_nsec = SHORT_PAUSE_NS};
+    if (error == -EAGAIN || error == -ENOMEM) {
+        (void)nanosleep(&pause, NULL); /* instead of turning until there is some */
+        return true;
+    }
+    return error == -EINTR || error == -EBUSY;
 }
 
 static struct io_uring_sqe *uring_sqe(struct uring_state *state)

@@ -83,11 +83,14 @@ static void turn_all(const struct play *play)
         turn_all(play);                                                                            \
     }
 
+static bool blamed; /* an error of a kind that no fault of the daemon may have */
+
 static bool worked(const char *call, int r, const struct ringbus *bus)
 {
     const enum ringbus_error_kind kind = ringbus_error_kind(r);
     if (r < 0 && (kind == RINGBUS_ERROR_USAGE || kind == RINGBUS_ERROR_INTERNAL)) {
         (void)fprintf(stderr, "%s: %s: %s\n", call, ringbus_error_name(r), ringbus_errmsg(bus));
+        blamed = true;
     }
     return r >= 0;
 }
@@ -178,6 +181,7 @@ static const char *part(struct play *play)
 const char *script_play(const struct cluster *cluster, struct bystanders *bystanders)
 {
     struct play play = {.cluster = cluster, .bystanders = bystanders};
+    blamed = false;
     const char *missing = meet(&play);
     missing = missing != NULL ? missing : query(&play);
     missing = missing != NULL ? missing : reload(&play);
@@ -185,7 +189,7 @@ const char *script_play(const struct cluster *cluster, struct bystanders *bystan
     missing = missing != NULL ? missing : part(&play);
     (void)ringbus_close(play.client.bus, 0);
     (void)ringbus_close(play.server.bus, 0);
-    return missing;
+    return missing == NULL && blamed ? "an error of the right kind" : missing;
 }
 
 /* ---- bystanders ------------------------------------------------------------------------------ */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The library, with its N-th system call refused, for every N and every plausible error, and
- * with its N-th allocation failed: each operation works all the same, or returns an error that says what failed and works when it is
- * repeated. Nothing hangs, nothing is left after the close, and neither the partner nor the
- * daemon takes any notice.
+ * with its N-th allocation failed: each operation works all the same, or returns an error that
+ * says what failed and works when it is repeated. Nothing hangs, nothing is left after the
+ * close, and neither the partner nor the daemon takes any notice.
  */
 #include "faults/errors.h"
 #include "faults/memory.h"
