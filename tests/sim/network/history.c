@@ -28,7 +28,10 @@ static void make_slot(struct slot *slot, unsigned idx)
                       .ping_interval_ms = world.length_ms > 10000 ? 1000 : intervals[sim_below(4)],
                       .ping_misses = 2 + sim_below(2)};
     char path[sizeof slot->path];
-    (void)snprintf(path, sizeof path, "%s/%u", world.cluster_paths[cluster], idx + 1);
+    const int length = snprintf(path, sizeof path, "%s/%u", world.cluster_paths[cluster], idx + 1);
+    if (length < 0 || (size_t)length >= sizeof path) {
+        abort();
+    }
     memcpy(slot->path, path, sizeof path);
     (void)ringbus_resolve(slot->path, &slot->addr);
     slot->targets_clusters = sim_below(1U << world.cluster_count);
