@@ -15,4 +15,13 @@
 #include <cmocka.h>
 /* clang-format on */
 
+/* 1 under a sanitizer, whichever compiler's: what is slow or large then is not ours. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_SANITIZED 1
+#elif defined(__has_feature)
+#define TEST_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define TEST_SANITIZED 0
+#endif
+
 #endif

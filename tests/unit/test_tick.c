@@ -96,7 +96,10 @@ static void test_idle_links_cost_a_word_each(void **state)
     const uint64_t each = median(each_ns);
     print_message("%u links: a tick takes %u ns; looking into each link %u ns, %.1f x\n", LINKS,
                   (unsigned)table, (unsigned)each, (double)each / (double)table);
-    assert_true(table < each); /* a ratio: what a nanosecond is worth depends on the machine */
+#if !TEST_SANITIZED
+    assert_true(table < 10000);
+#endif
+    assert_true(table < each);
     free(other);
     free_handle(bus);
 }
