@@ -404,7 +404,8 @@ static inline struct ringbus_options ringbus_options_default(void)
  *
  * Talks to the daemon; waits at most connect_timeout_ms for it. All memory that sends will
  * need is reserved here, where failing is an error; a large pool takes its time (about
- * 0.25 ms a MiB), which does not count.
+ * 0.25 ms a MiB), which does not count. The first handle of a process that has threads already
+ * takes some 15 ms more, once: the kernel makes its threads known to membarrier(2).
  *
  * @param options  copied, strings included; NULL: all defaults, an anonymous client
  * @param out      written on success only; to be closed by ringbus_close()
