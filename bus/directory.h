@@ -22,16 +22,30 @@
 
 #define RBI_DIRECTORY_LABEL_MAX 63U
 
+/** What the daemon has found out about an instance. Truth: what overrides it is beside it. */
+enum rbi_health {
+    RBI_HEALTH_OK = 0,
+    RBI_HEALTH_OPEN = 1,      /* shielded */
+    RBI_HEALTH_HALF_OPEN = 2, /* shielded, probes are under way */
+    RBI_HEALTH_RAMP = 3,      /* back, with a share of its weight */
+};
+
+/** What the operator says of an instance, whatever it says of itself. */
+#define RBI_OVERRIDE_ISOLATED 1U /* gets nothing from whoever picks */
+#define RBI_OVERRIDE_STAGED   2U /* reachable by its own path, and by messages tagged "test" */
+
 /** One instance in a snapshot: copied out, fixed size. */
 struct rbi_directory_instance {
     int32_t instance;
     uint32_t incarnation;
     uint32_t state;  /* enum rbi_endpoint_state */
-    uint32_t health; /* 0 = healthy; shielding comes later */
-    uint32_t weight;
-    uint32_t host; /* 0 = this host */
+    uint32_t health; /* enum rbi_health */
+    uint32_t weight; /* 0..1000; what the operator said, else what it said itself */
+    uint32_t host;   /* 0 = this host */
     uint32_t name_length;
-    uint32_t reserved;
+    uint32_t override; /* RBI_OVERRIDE_* */
+    uint32_t ramp;     /* percent of the weight that it gets, with RBI_HEALTH_RAMP */
+    uint64_t ready_ns; /* CLOCK_MONOTONIC of the daemon when it became READY; 0: unknown */
     char name[RBI_PATH_ELEMENT_MAX + 1]; /* 7th path element */
     char set[RBI_DIRECTORY_LABEL_MAX + 1];
     char idc[RBI_DIRECTORY_LABEL_MAX + 1];

@@ -76,12 +76,18 @@ enum ringbus_error_kind {
     X(NOT_READY, -3, RETRY, "the instance is known but its link is not READY yet")                 \
     X(TIMEOUT, -4, RETRY, "the time given is over")                                                \
     X(BUSY, -5, RETRY, "not inside a callback, or another claim on this link is open")             \
+    X(RESTARTING, -6, RETRY, "the owner of this key has died and may come back at its place")      \
+    X(SHIELDED, -7, RETRY, "the owner of this key is shielded: it failed too often")               \
+    X(LIMITED, -8, RETRY, "a rate limit of the bus is reached")                                    \
+    X(SHED, -9, RETRY, "the receiver has more to do than it can, and refused it")                  \
     X(NO_SERVICE, -10, GONE, "no such cluster is known")                                           \
     X(NO_INSTANCE, -11, GONE, "the cluster has no such instance now")                              \
     X(PEER_GONE, -12, GONE, "the instance died or left")                                           \
     X(NO_DAEMON, -13, GONE, "ringbusd cannot be reached")                                          \
     X(CLOSED, -14, GONE, "the handle, claim or loan has ended")                                    \
     X(UNKNOWN_OUTCOME, -15, GONE, "the request was sent and its receiver may have seen it")        \
+    X(NO_MATCH, -16, GONE, "every instance fell out by a routing rule; ringbus_explain() tells")   \
+    X(NOT_OWNER, -17, RETRY, "the key has another owner now, as the receiver sees it")             \
     X(DENIED, -20, DENIED, "the rules of the bus forbid it")                                       \
     X(IN_USE, -21, DENIED, "this address is taken by a living instance")                           \
     X(QUOTA, -22, DENIED, "a quota of this user or endpoint is used up")                           \
