@@ -191,7 +191,9 @@ static bool take_instance(struct snapshot *snap, struct rbi_directory_instance *
     out->weight = (uint32_t)weight;
     out->host = (uint32_t)(weight >> 32);
     out->name_length = (uint32_t)name;
-    out->reserved = 0;
+    out->override = 0;
+    out->ramp = 0;
+    out->ready_ns = 0;
     take_text(snap, out->name, name);
     take_text(snap, out->set, set);
     take_text(snap, out->idc, idc);
