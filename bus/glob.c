@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bus/glob.c - a pattern as a machine that is in several places at once: each byte of the text
+ * moves every place that fits one further. So there is nothing to go back to, and the cost is
+ * bounded by the product of the lengths.
+ */
+#include "bus/glob.h"
+
+#include <string.h>
+
+static bool path_byte(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == '-' || c == '/';
+}
+
+enum rbi_glob_error rbi_glob_check(const char *pattern, size_t length, unsigned *offset)
+{
+    unsigned ignored;
+    unsigned *at = offset != NULL ? offset : &ignored;
+    if (length == 0) {
+        *at = 0;
+        return RBI_GLOB_EMPTY;
+    }
+    if (length > RBI_GLOB_BYTES_MAX) {
+        *at = RBI_GLOB_BYTES_MAX;
+        return RBI_GLOB_TOO_LONG;
+    }
+    unsigned stars = 0;
+    for (unsigned i = 0; i < length; i++) {
+        stars = pattern[i] == '*' ? stars + 1 : 0;
+        if (stars > 2 || (stars == 0 && !path_byte(pattern[i]))) {
+            *at = i;
+            return stars > 2 ? RBI_GLOB_STARS : RBI_GLOB_BAD_BYTE;
+        }
+    }
+    return RBI_GLOB_OK;
+}
+
+const char *rbi_glob_error_text(enum rbi_glob_error error)
+{
+    switch (error) {
+    case RBI_GLOB_OK:
+        return "no error";
+    case RBI_GLOB_EMPTY:
+        return "empty";
+    case RBI_GLOB_TOO_LONG:
+        return "longer than 255 bytes";
+    case RBI_GLOB_BAD_BYTE:
+        return "byte that is neither '*' nor one of a path";
+    case RBI_GLOB_STARS:
+        return "three '*' in a row";
+    }
+    return "unknown error";
+}
+
+/* Stars at this place of the pattern: 0, 1, or 2 for "**". */
+static unsigned stars_at(const char *pattern, size_t length, size_t place)
+{
+    if (place >= length || pattern[place] != '*') {
+        return 0;
+    }
+    return place + 1 < length && pattern[place + 1] == '*' ? 2 : 1;
+}
+
+/* Adds a place, and those behind the stars there: a star may stand for nothing. */
+static void enter(bool *places, const char *pattern, size_t length, size_t place)
+{
+    places[place] = true;
+    unsigned stars;
+    while ((stars = stars_at(pattern, length, place)) > 0) {
+        place += stars;
+        places[place] = true;
+    }
+}
+
+bool rbi_glob_match(const char *pattern, size_t pattern_length, const char *text, size_t length)
+{
+    bool rows[2][RBI_GLOB_BYTES_MAX + 1] = {{false}};
+    if (pattern_length > RBI_GLOB_BYTES_MAX) {
+        return false;
+    }
+    bool *now = rows[0];
+    bool *next = rows[1];
+    enter(now, pattern, pattern_length, 0);
+    for (size_t i = 0; i < length; i++) {
+        bool any = false;
+        memset(next, 0, pattern_length + 1);
+        for (size_t place = 0; place < pattern_length; place++) {
+            if (!now[place]) {
+                continue;
+            }
+            const unsigned stars = stars_at(pattern, pattern_length, place);
+            if (stars == 2 || (stars == 1 && text[i] != '/')) {
+                enter(next, pattern, pattern_length, place);
+                any = true;
+            } else if (stars == 0 && pattern[place] == text[i]) {
+                enter(next, pattern, pattern_length, place + 1);
+                any = true;
+            }
+        }
+        if (!any) {
+            return false;
+        }
+        bool *const swap = now;
+        now = next;
+        next = swap;
+    }
+    return now[pattern_length];
+}
