@@ -10,6 +10,10 @@
  * changed starts again, so nobody locks and nobody sees a torn one. Readers copy out (a
  * snapshot is small, and read again only when its epoch has changed).
  *
+ * Beside the clusters lie blobs, found by the hash of what they hold: policies and slot tables.
+ * A blob never changes; a snapshot is published after those that it names, and they are
+ * withdrawn after it.
+ *
  * When the segment is full the writer makes a larger one, and marks this one as
  * superseded: clients are sent the new one and switch when they see the mark.
  */
@@ -21,6 +25,7 @@
 #define RBI_DIRECTORY_BYTES_MAX (UINT64_C(8) << 32)
 
 #define RBI_DIRECTORY_LABEL_MAX 63U
+#define RBI_DIRECTORY_BLOB_MAX  (UINT64_C(4) << 20)
 
 /** What the daemon has found out about an instance. Truth: what overrides it is beside it. */
 enum rbi_health {
@@ -45,6 +50,7 @@ struct rbi_directory_instance {
     uint32_t name_length;
     uint32_t override; /* RBI_OVERRIDE_* */
     uint32_t ramp;     /* percent of the weight that it gets, with RBI_HEALTH_RAMP */
+    uint32_t reserved;
     uint64_t ready_ns; /* CLOCK_MONOTONIC of the daemon when it became READY; 0: unknown */
     char name[RBI_PATH_ELEMENT_MAX + 1]; /* 7th path element */
     char set[RBI_DIRECTORY_LABEL_MAX + 1];
@@ -55,13 +61,17 @@ struct rbi_directory_instance {
 /** Head of a snapshot. */
 struct rbi_directory_cluster {
     uint64_t cluster;
-    uint64_t epoch;  /* grows at each change of this cluster */
-    uint32_t policy; /* 0 = auto; dispatch tables come later */
+    uint64_t epoch; /* grows at each change of this cluster */
+    uint32_t flags; /* RBI_CLUSTER_* */
     uint32_t instance_count;
     uint32_t path_length;
     uint32_t reserved;
+    uint64_t policy; /* fingerprint: its blob holds a struct rbi_policy; 0: the defaults */
     char path[RBI_PATH_MAX + 1];
 };
+
+/** So few are healthy that shields are ignored. The instances' health stays the truth. */
+#define RBI_CLUSTER_PANIC 1U
 
 /* ---- reader ---------------------------------------------------------------------------- */
 
@@ -117,6 +127,15 @@ uint64_t rbi_directory_epoch(const struct rbi_directory_view *view, uint64_t clu
 RBI_MUST_CHECK int
 rbi_directory_next(const struct rbi_directory_view *view, uint64_t *cursor, uint64_t *cluster);
 
+/**
+ * Copies a blob. Bounded number of retries; never waits. The caller checks what it holds.
+ * @param size  set on RBI_DIRECTORY_OK and RBI_DIRECTORY_ROOM: bytes of the blob
+ * @param max   bytes at @p out
+ * @retval RBI_DIRECTORY_OK; _ABSENT; _BUSY; _ROOM nothing was copied
+ */
+RBI_MUST_CHECK int rbi_directory_read_blob(
+    const struct rbi_directory_view *view, uint64_t key, void *out, uint64_t max, uint64_t *size);
+
 /* ---- writer (the daemon) --------------------------------------------------------------- */
 
 struct rbi_directory_writer {
@@ -151,7 +170,16 @@ void rbi_directory_writer_init(struct rbi_directory_writer *writer,
 RBI_MUST_CHECK int rbi_directory_publish(struct rbi_directory_writer *writer,
                                          const struct rbi_directory_cluster *head,
                                          const struct rbi_directory_instance *instances);
-/** Forgets a cluster. */
+/**
+ * Adds a blob, or does nothing when it is there.
+ * @param key   of what it holds: never a cluster's id, both being hashes of 64 bits
+ * @param size  bytes, at most RBI_DIRECTORY_BLOB_MAX
+ */
+RBI_MUST_CHECK int rbi_directory_publish_blob(struct rbi_directory_writer *writer,
+                                              uint64_t key,
+                                              const void *bytes,
+                                              uint64_t size);
+/** Forgets a cluster, or a blob. */
 void rbi_directory_withdraw(struct rbi_directory_writer *writer, uint64_t cluster);
 void rbi_directory_set_revision(struct rbi_directory_writer *writer, uint64_t revision);
 void rbi_directory_supersede(struct rbi_directory_writer *writer);

@@ -50,8 +50,8 @@ _Static_assert(sizeof(struct rbi_directory_head) == 256, "layout");
 
 struct rbi_directory_entry {
     rbi_au64 cluster;
-    rbi_au64 ref; /* rbi_directory_ref(); 0 = withdrawn */
-    rbi_au64 epoch;
+    rbi_au64 ref;   /* rbi_directory_ref(); 0 = withdrawn */
+    rbi_au64 epoch; /* RBI_EPOCH_BLOB: not a cluster */
     uint64_t reserved;
 };
 _Static_assert(sizeof(struct rbi_directory_entry) == 32, "layout");
@@ -63,9 +63,21 @@ _Static_assert(sizeof(struct rbi_directory_entry) == 32, "layout");
 #define RBI_BLOCK_WORDS   3U /* words of the snapshot, this header included */
 #define RBI_BLOCK_CLUSTER 4U
 #define RBI_BLOCK_EPOCH   5U
-#define RBI_BLOCK_POLICY  6U /* policy | instance count << 32 */
+#define RBI_BLOCK_FLAGS   6U /* RBI_CLUSTER_* | instance count << 32 */
 #define RBI_BLOCK_PATH    7U /* length of the path */
 #define RBI_BLOCK_HEADER  8U /* then the path, then the instances, each text in whole words */
+/*
+ * Annex, at the end of blocks that say so: policy, then some words for each instance, then how
+ * many words the annex has | words per instance << 32. The first releases end before it.
+ */
+#define RBI_BLOCK_HAS_ANNEX 0x80000000U /* in RBI_BLOCK_FLAGS, beside RBI_CLUSTER_* */
+#define RBI_ANNEX_BASE      2U          /* words beside those of the instances */
+#define RBI_ANNEX_INSTANCE  2U          /* override | ramp << 32; ready_ns */
+
+/* A blob is a block of a cluster without path and instances, for those who know no blobs. */
+#define RBI_EPOCH_BLOB UINT64_MAX
+#define RBI_BLOB_SIZE  8U /* bytes */
+#define RBI_BLOB_BEGIN 9U
 
 /* Instance: 4 words, then name, set, idc, tags. */
 #define RBI_INSTANCE_ID      0U /* instance | incarnation << 32 */

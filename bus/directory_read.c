@@ -127,8 +127,9 @@ int rbi_directory_next(const struct rbi_directory_view *view, uint64_t *cursor, 
         const struct rbi_directory_entry *entry = entry_at(view, (*cursor)++);
         /* A22: pairs with R22 */
         const uint64_t id = rbi_load_acq(&entry->cluster);
-        /* A22: pairs with R22 */
-        if (id != 0 && rbi_load_acq(&entry->ref) != 0) {
+        /* A22: pairs with R22. Then the epoch: a blob has its own before it can be seen. */
+        if (id != 0 && rbi_load_acq(&entry->ref) != 0 &&
+            rbi_load_acq(&entry->epoch) != RBI_EPOCH_BLOB) {
             *cluster = id;
             return RBI_DIRECTORY_OK;
         }
@@ -191,8 +192,9 @@ static bool take_instance(struct snapshot *snap, struct rbi_directory_instance *
     out->weight = (uint32_t)weight;
     out->host = (uint32_t)(weight >> 32);
     out->name_length = (uint32_t)name;
-    out->override = 0;
+    out->override = 0; /* the annex says */
     out->ramp = 0;
+    out->reserved = 0;
     out->ready_ns = 0;
     take_text(snap, out->name, name);
     take_text(snap, out->set, set);
@@ -207,17 +209,45 @@ static bool take_head(struct snapshot *snap, uint64_t cluster, struct rbi_direct
     snap->at = RBI_BLOCK_CLUSTER;
     head->cluster = take(snap);
     head->epoch = take(snap);
-    const uint64_t policy = take(snap);
+    const uint64_t flags = take(snap);
     const uint64_t path_length = take(snap);
     if (head->cluster != cluster || path_length > RBI_PATH_MAX ||
         snap->count - snap->at < rbi_directory_text_words(path_length)) {
         return false;
     }
-    head->policy = (uint32_t)policy;
-    head->instance_count = (uint32_t)(policy >> 32);
+    head->flags = (uint32_t)flags;
+    head->instance_count = (uint32_t)(flags >> 32);
     head->path_length = (uint32_t)path_length;
     head->reserved = 0;
+    head->policy = 0;
     take_text(snap, head->path, path_length);
+    return true;
+}
+
+/** What the annex says of the first @p wanted instances. @retval true  it has its form */
+static bool take_annex(struct snapshot *snap,
+                       struct rbi_directory_cluster *head,
+                       struct rbi_directory_instance *instances,
+                       unsigned wanted)
+{
+    /* A20: pairs with R20 */
+    const uint64_t last = rbi_load_acq(&snap->words[snap->count - 1]);
+    const uint64_t words = last & UINT32_MAX;
+    const uint64_t per_instance = last >> 32;
+    if (per_instance < RBI_ANNEX_INSTANCE || per_instance > 64 || words < RBI_ANNEX_BASE ||
+        words > snap->count - snap->at ||
+        (words - RBI_ANNEX_BASE) / per_instance < head->instance_count) {
+        return false;
+    }
+    snap->at = snap->count - words;
+    head->policy = take(snap);
+    for (unsigned i = 0; i < wanted; i++) {
+        const uint64_t override = take(snap);
+        instances[i].override = (uint32_t) override;
+        instances[i].ramp = (uint32_t)(override >> 32);
+        instances[i].ready_ns = take(snap);
+        snap->at += per_instance - RBI_ANNEX_INSTANCE;
+    }
     return true;
 }
 
@@ -246,7 +276,9 @@ static bool read_block(const struct rbi_directory_view *view,
             return false;
         }
     }
-    return true;
+    const bool annex = (head->flags & RBI_BLOCK_HAS_ANNEX) != 0;
+    head->flags &= ~RBI_BLOCK_HAS_ANNEX;
+    return !annex || take_annex(&snap, head, instances, wanted);
 }
 
 int rbi_directory_read(const struct rbi_directory_view *view,
@@ -270,6 +302,59 @@ int rbi_directory_read(const struct rbi_directory_view *view,
             memcpy(head, &found,
                    offsetof(struct rbi_directory_cluster, path) + found.path_length + 1);
             return found.instance_count > max ? RBI_DIRECTORY_ROOM : RBI_DIRECTORY_OK;
+        }
+    }
+    return RBI_DIRECTORY_BUSY;
+}
+
+/* ---- a blob ------------------------------------------------------------------------------ */
+
+/** One look. @retval true  it is one, and its bytes, if they find room, are at @p out */
+static bool read_blob(const struct rbi_directory_view *view,
+                      uint64_t offset,
+                      uint64_t key,
+                      void *out,
+                      uint64_t max,
+                      uint64_t *size)
+{
+    if (offset > view->size || view->size - offset < RBI_BLOB_BEGIN * UINT64_C(8)) {
+        return false;
+    }
+    struct snapshot snap = {.words = word_at(view, offset), .at = RBI_BLOCK_WORDS};
+    snap.count = take(&snap);
+    const bool whole = snap.count >= RBI_BLOB_BEGIN && snap.count <= (view->size - offset) / 8;
+    const uint64_t id = take(&snap);
+    const uint64_t epoch = take(&snap);
+    snap.at = RBI_BLOB_SIZE;
+    *size = take(&snap);
+    if (!whole || id != key || epoch != RBI_EPOCH_BLOB || *size > RBI_DIRECTORY_BLOB_MAX ||
+        rbi_directory_text_words(*size) != snap.count - RBI_BLOB_BEGIN) {
+        return false;
+    }
+    unsigned char *to = out;
+    for (uint64_t done = 0; *size <= max && done < *size; done += 8) {
+        const uint64_t word = take(&snap);
+        memcpy(to + done, &word, rbi_min_u64(8, *size - done));
+    }
+    return true;
+}
+
+int rbi_directory_read_blob(
+    const struct rbi_directory_view *view, uint64_t key, void *out, uint64_t max, uint64_t *size)
+{
+    for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
+        const struct rbi_directory_entry *entry = find(view, key);
+        /* A22: pairs with R22 */
+        const uint64_t ref = entry == NULL ? 0 : rbi_load_acq(&entry->ref);
+        if (ref == 0) {
+            return RBI_DIRECTORY_ABSENT;
+        }
+        uint64_t bytes = 0;
+        const bool formed = read_blob(view, rbi_directory_ref_offset(ref), key, out, max, &bytes);
+        /* A22: pairs with R22, as for a snapshot */
+        if (formed && rbi_load_acq(&entry->ref) == ref) {
+            *size = bytes;
+            return bytes > max ? RBI_DIRECTORY_ROOM : RBI_DIRECTORY_OK;
         }
     }
     return RBI_DIRECTORY_BUSY;

@@ -83,7 +83,8 @@ static struct text_lengths lengths_of(const struct rbi_directory_instance *insta
 static uint64_t snapshot_words(const struct rbi_directory_cluster *head,
                                const struct rbi_directory_instance *instances)
 {
-    uint64_t words = RBI_BLOCK_HEADER + rbi_directory_text_words(head->path_length);
+    uint64_t words = RBI_BLOCK_HEADER + rbi_directory_text_words(head->path_length) +
+                     RBI_ANNEX_BASE + RBI_ANNEX_INSTANCE * (uint64_t)head->instance_count;
     for (uint32_t i = 0; i < head->instance_count; i++) {
         const struct text_lengths length = lengths_of(&instances[i]);
         words += RBI_INSTANCE_HEADER + rbi_directory_text_words(length.name) +
@@ -122,6 +123,19 @@ static void put_instance(rbi_au64 **at, const struct rbi_directory_instance *ins
     put_text(at, instance->tags, length.tags);
 }
 
+static void put_annex(rbi_au64 **at,
+                      const struct rbi_directory_cluster *head,
+                      const struct rbi_directory_instance *instances)
+{
+    const uint64_t words = RBI_ANNEX_BASE + RBI_ANNEX_INSTANCE * (uint64_t)head->instance_count;
+    put(at, head->policy);
+    for (uint32_t i = 0; i < head->instance_count; i++) {
+        put(at, instances[i].override | (uint64_t)instances[i].ramp << 32);
+        put(at, instances[i].ready_ns);
+    }
+    put(at, words | (uint64_t)RBI_ANNEX_INSTANCE << 32);
+}
+
 /** Fills a block that nothing refers to yet. */
 static void fill_block(struct rbi_directory_writer *writer,
                        uint64_t offset,
@@ -134,12 +148,13 @@ static void fill_block(struct rbi_directory_writer *writer,
     put(&at, words);
     put(&at, head->cluster);
     put(&at, head->epoch);
-    put(&at, head->policy | (uint64_t)head->instance_count << 32);
+    put(&at, head->flags | RBI_BLOCK_HAS_ANNEX | (uint64_t)head->instance_count << 32);
     put(&at, head->path_length);
     put_text(&at, head->path, head->path_length);
     for (uint32_t i = 0; i < head->instance_count; i++) {
         put_instance(&at, &instances[i]);
     }
+    put_annex(&at, head, instances);
 }
 
 /* ---- table ------------------------------------------------------------------------------- */
@@ -171,39 +186,87 @@ static struct rbi_directory_entry *find(const struct rbi_directory_writer *write
     return NULL;
 }
 
-int rbi_directory_publish(struct rbi_directory_writer *writer,
-                          const struct rbi_directory_cluster *head,
-                          const struct rbi_directory_instance *instances)
+/** Entry for @p id, there or to be used; NULL: the table is full. */
+static struct rbi_directory_entry *place_for(const struct rbi_directory_writer *writer, uint64_t id)
 {
-    RBI_ASSERT(head->cluster != 0 && head->path_length <= RBI_PATH_MAX);
     struct rbi_directory_entry *place = NULL;
-    struct rbi_directory_entry *entry = find(writer, head->cluster, &place);
+    struct rbi_directory_entry *entry = find(writer, id, &place);
     if (entry == NULL) {
         entry = place;
     }
-    const uint64_t old = entry == NULL ? 0 : rbi_load_rlx(&entry->ref);
     /* Half of the table stays free, so that looking for an absent cluster stays short. */
-    if (old == 0 && writer->cluster_count >= (table_mask(writer) + 1) / 2) {
-        return RBI_PUBLISH_FULL;
+    if (entry == NULL ||
+        (rbi_load_rlx(&entry->ref) == 0 && writer->cluster_count >= (table_mask(writer) + 1) / 2)) {
+        return NULL;
     }
-    RBI_ASSERT(entry != NULL);
-    const uint64_t words = snapshot_words(head, instances);
-    const uint64_t block = rbi_directory_heap_take(&writer->heap, words * 8);
-    if (block == 0) {
-        return RBI_PUBLISH_FULL;
-    }
-    fill_block(writer, block, words, head, instances);
+    return entry;
+}
+
+/** Makes an entry refer to a block that is filled, and gives back the one before. */
+static void swing(struct rbi_directory_writer *writer,
+                  struct rbi_directory_entry *entry,
+                  uint64_t id,
+                  uint64_t block,
+                  uint64_t epoch)
+{
+    const uint64_t old = rbi_load_rlx(&entry->ref);
     /* R22: pairs with A22. An entry taken over has reference 0 and epoch 0 until here. */
-    rbi_store_rel(&entry->cluster, head->cluster);
+    rbi_store_rel(&entry->cluster, id);
+    if (epoch == RBI_EPOCH_BLOB) {
+        /* R22: pairs with A22. First: whoever walks the table never takes it for a cluster. */
+        rbi_store_rel(&entry->epoch, epoch);
+    }
     /* R22: pairs with A22 */
     rbi_store_rel(&entry->ref, rbi_directory_ref(block, ++writer->uses));
     /* R22: pairs with A22. Last: who sees the new epoch finds the new snapshot. */
-    rbi_store_rel(&entry->epoch, head->epoch);
+    rbi_store_rel(&entry->epoch, epoch);
     if (old != 0) {
         rbi_directory_heap_give(&writer->heap, rbi_directory_ref_offset(old));
     } else {
         writer->cluster_count++;
     }
+}
+
+int rbi_directory_publish(struct rbi_directory_writer *writer,
+                          const struct rbi_directory_cluster *head,
+                          const struct rbi_directory_instance *instances)
+{
+    RBI_ASSERT(head->cluster != 0 && head->path_length <= RBI_PATH_MAX);
+    struct rbi_directory_entry *entry = place_for(writer, head->cluster);
+    const uint64_t words = snapshot_words(head, instances);
+    const uint64_t block = entry == NULL ? 0 : rbi_directory_heap_take(&writer->heap, words * 8);
+    if (block == 0) {
+        return RBI_PUBLISH_FULL;
+    }
+    fill_block(writer, block, words, head, instances);
+    swing(writer, entry, head->cluster, block, head->epoch);
+    return RBI_PUBLISH_OK;
+}
+
+int rbi_directory_publish_blob(struct rbi_directory_writer *writer,
+                               uint64_t key,
+                               const void *bytes,
+                               uint64_t size)
+{
+    RBI_ASSERT(key != 0 && size <= RBI_DIRECTORY_BLOB_MAX);
+    struct rbi_directory_entry *entry = place_for(writer, key);
+    if (entry != NULL && rbi_load_rlx(&entry->ref) != 0) {
+        return RBI_PUBLISH_OK; /* the same key, the same content */
+    }
+    const uint64_t words = RBI_BLOB_BEGIN + rbi_directory_text_words(size);
+    const uint64_t block = entry == NULL ? 0 : rbi_directory_heap_take(&writer->heap, words * 8);
+    if (block == 0) {
+        return RBI_PUBLISH_FULL;
+    }
+    rbi_au64 *at = word_at(writer, block) + RBI_BLOCK_WORDS;
+    put(&at, words);
+    put(&at, key);
+    put(&at, RBI_EPOCH_BLOB);
+    put(&at, 0); /* no instances */
+    put(&at, 0); /* no path */
+    put(&at, size);
+    put_text(&at, bytes, size);
+    swing(writer, entry, key, block, RBI_EPOCH_BLOB);
     return RBI_PUBLISH_OK;
 }
 

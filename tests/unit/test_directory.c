@@ -37,7 +37,8 @@ static struct rbi_directory_cluster some_cluster(uint64_t id, uint64_t epoch, ui
     memset(&head, 0, sizeof head);
     head.cluster = id;
     head.epoch = epoch;
-    head.policy = 5;
+    head.flags = 5;
+    head.policy = epoch * UINT64_C(0x9e3779b97f4a7c15);
     head.instance_count = count;
     head.path_length =
         (uint32_t)snprintf(head.path, sizeof head.path, "/a/b/c/d/e/%llu", (unsigned long long)id);
@@ -61,6 +62,9 @@ static struct rbi_directory_instance some_instance(uint32_t n)
     one.health = n * 3;
     one.weight = n * 7;
     one.host = n * 11;
+    one.override = n % 4;
+    one.ramp = n % 101;
+    one.ready_ns = n * UINT64_C(1000000007);
     one.name_length = n % (RBI_PATH_ELEMENT_MAX + 1);
     set_label(one.name, (char)('a' + n % 26), one.name_length);
     set_label(one.set, (char)('A' + n % 26), n * 5 % (RBI_DIRECTORY_LABEL_MAX + 1));
@@ -402,7 +406,7 @@ static rbi_au64 *fake_block(struct world *w, uint64_t words)
     rbi_store_rlx(&entry->ref, rbi_directory_ref(ref, 1));
     rbi_store_rlx(&block[RBI_BLOCK_WORDS], words);
     rbi_store_rlx(&block[RBI_BLOCK_CLUSTER], 1);
-    rbi_store_rlx(&block[RBI_BLOCK_POLICY], UINT64_C(1) << 32);
+    rbi_store_rlx(&block[RBI_BLOCK_FLAGS], UINT64_C(1) << 32);
     return block;
 }
 
@@ -426,7 +430,7 @@ static void test_read_checks_each_word(void **state)
         {RBI_BLOCK_WORDS, WORDS, {RBI_BLOCK_HEADER - 1, WORDS - 1, WORDS + 1}},
         {RBI_BLOCK_CLUSTER, 1, {0, 2, UINT64_MAX}},
         {RBI_BLOCK_PATH, 16, {256, (WORDS - PATH) * 8 - 8, UINT64_MAX}},
-        {RBI_BLOCK_POLICY, UINT64_C(1) << 32, {UINT64_C(2) << 32, UINT64_MAX, UINT64_MAX}},
+        {RBI_BLOCK_FLAGS, UINT64_C(1) << 32, {UINT64_C(2) << 32, UINT64_MAX, UINT64_MAX}},
         {INSTANCE + RBI_INSTANCE_LENGTHS, 0x3f3f3f3f, {0x40, 0x40000000, 0x4000}},
     };
     struct world w;
@@ -444,7 +448,7 @@ static void test_read_checks_each_word(void **state)
     }
     /* A path that reaches over the end, in a snapshot without instances. */
     rbi_au64 *small = fake_block(&w, RBI_BLOCK_HEADER + 1);
-    rbi_store_rlx(&small[RBI_BLOCK_POLICY], 0);
+    rbi_store_rlx(&small[RBI_BLOCK_FLAGS], 0);
     rbi_store_rlx(&small[RBI_BLOCK_PATH], 8);
     assert_int_equal(read_fake(&w), RBI_DIRECTORY_OK);
     rbi_store_rlx(&small[RBI_BLOCK_PATH], 9);
@@ -460,6 +464,136 @@ static void test_read_checks_each_word(void **state)
     }
     rbi_store_rlx(&table[rbi_directory_home(1, w.view.table_mask)].ref, UINT64_MAX);
     assert_int_equal(read_fake(&w), RBI_DIRECTORY_BUSY);
+    world_deinit(&w);
+}
+
+/* ---- blobs and the annex ---------------------------------------------------------------------- */
+
+static void some_blob(unsigned char *out, uint64_t key, uint64_t size)
+{
+    for (uint64_t i = 0; i < size; i++) {
+        out[i] = (unsigned char)(key * 31 + i * 7);
+    }
+}
+
+static void test_blobs(void **state)
+{
+    (void)state;
+    enum { LARGEST = 4096 };
+    static unsigned char blob[LARGEST];
+    static unsigned char got[LARGEST];
+    struct world w;
+    uint64_t size = 0;
+    world_init(&w, 16, 64, 1 << 20);
+    assert_int_equal(publish(&w, 9, 1, 3), RBI_PUBLISH_OK);
+    for (uint64_t key = 100; key < 140; key++) {
+        const uint64_t bytes = key * 101 % (LARGEST + 1);
+        some_blob(blob, key, bytes);
+        assert_int_equal(rbi_directory_publish_blob(&w.writer, key, blob, bytes), RBI_PUBLISH_OK);
+        assert_int_equal(rbi_directory_publish_blob(&w.writer, key, blob, bytes), RBI_PUBLISH_OK);
+    }
+    for (uint64_t key = 100; key < 140; key++) {
+        const uint64_t bytes = key * 101 % (LARGEST + 1);
+        some_blob(blob, key, bytes);
+        assert_int_equal(rbi_directory_read_blob(&w.view, key, got, LARGEST, &size),
+                         RBI_DIRECTORY_OK);
+        assert_true(size == bytes);
+        assert_memory_equal(got, blob, bytes);
+        if (bytes > 0) {
+            assert_int_equal(rbi_directory_read_blob(&w.view, key, got, bytes - 1, &size),
+                             RBI_DIRECTORY_ROOM);
+            assert_true(size == bytes);
+        }
+    }
+    /* Who walks the clusters meets none of them, and a cluster is none. */
+    uint64_t cursor = 0;
+    uint64_t id = 0;
+    assert_int_equal(rbi_directory_next(&w.view, &cursor, &id), RBI_DIRECTORY_OK);
+    assert_true(id == 9);
+    assert_int_equal(rbi_directory_next(&w.view, &cursor, &id), RBI_DIRECTORY_ABSENT);
+    assert_int_equal(rbi_directory_read_blob(&w.view, 9, got, LARGEST, &size), RBI_DIRECTORY_BUSY);
+    /* To the first releases it is a cluster in which nobody is. */
+    struct rbi_directory_cluster head;
+    assert_int_equal(rbi_directory_read(&w.view, 120, &head, NULL, 0), RBI_DIRECTORY_OK);
+    assert_true(head.instance_count == 0 && head.path_length == 0);
+    rbi_directory_withdraw(&w.writer, 120);
+    assert_int_equal(rbi_directory_read_blob(&w.view, 120, got, LARGEST, &size),
+                     RBI_DIRECTORY_ABSENT);
+    assert_int_equal(rbi_directory_read_blob(&w.view, 121, got, LARGEST, &size), RBI_DIRECTORY_OK);
+    assert_true(check(&w, 9, 3) == 1);
+    world_deinit(&w);
+}
+
+static void test_blob_hostile(void **state)
+{
+    (void)state;
+    static unsigned char got[64];
+    struct world w;
+    uint64_t size = 7;
+    world_init(&w, 1, 1, 4096);
+    static const struct {
+        unsigned word;
+        uint64_t bad[3];
+    } rows[] = {
+        {RBI_BLOCK_WORDS, {0, RBI_BLOB_BEGIN + 7, UINT64_MAX}},
+        {RBI_BLOCK_CLUSTER, {0, 2, UINT64_MAX}},
+        {RBI_BLOCK_EPOCH, {0, 1, UINT64_MAX - 1}},
+        {RBI_BLOB_SIZE, {0, 65, UINT64_MAX}},
+    };
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(rows); i++) {
+        for (unsigned j = 0; j < 3; j++) {
+            rbi_au64 *block = fake_block(&w, RBI_BLOB_BEGIN + 8);
+            rbi_store_rlx(&block[RBI_BLOCK_EPOCH], RBI_EPOCH_BLOB);
+            rbi_store_rlx(&block[RBI_BLOB_SIZE], 64);
+            assert_int_equal(rbi_directory_read_blob(&w.view, 1, got, sizeof got, &size),
+                             RBI_DIRECTORY_OK);
+            assert_true(size == 64);
+            rbi_store_rlx(&block[rows[i].word], rows[i].bad[j]);
+            assert_int_equal(rbi_directory_read_blob(&w.view, 1, got, sizeof got, &size),
+                             RBI_DIRECTORY_BUSY);
+        }
+    }
+    world_deinit(&w);
+}
+
+/* Snapshots of the first releases end behind their instances; those of later ones say more. */
+static void test_annex(void **state)
+{
+    (void)state;
+    enum { PATH = RBI_BLOCK_HEADER, INSTANCE = PATH + 1, ANNEX = INSTANCE + 4, WORDS = ANNEX + 5 };
+    static struct rbi_directory_instance one;
+    struct rbi_directory_cluster head;
+    struct world w;
+    world_init(&w, 1, 1, 4096);
+    rbi_au64 *block = fake_block(&w, ANNEX);
+    rbi_store_rlx(&block[RBI_BLOCK_PATH], 8);
+    one.override = 9;
+    assert_int_equal(rbi_directory_read(&w.view, 1, &head, &one, 1), RBI_DIRECTORY_OK);
+    assert_true(head.policy == 0 && one.override == 0 && one.ramp == 0 && one.ready_ns == 0);
+
+    /* A later release's, with a word more for each instance. */
+    const uint64_t good = 5 | UINT64_C(3) << 32;
+    block = fake_block(&w, WORDS);
+    rbi_store_rlx(&block[RBI_BLOCK_PATH], 8);
+    rbi_store_rlx(&block[RBI_BLOCK_FLAGS],
+                  UINT64_C(1) << 32 | RBI_BLOCK_HAS_ANNEX | RBI_CLUSTER_PANIC);
+    rbi_store_rlx(&block[ANNEX], 77);
+    rbi_store_rlx(&block[ANNEX + 1], 2 | UINT64_C(25) << 32);
+    rbi_store_rlx(&block[ANNEX + 2], 12345);
+    rbi_store_rlx(&block[WORDS - 1], good);
+    assert_int_equal(rbi_directory_read(&w.view, 1, &head, &one, 1), RBI_DIRECTORY_OK);
+    assert_true(head.policy == 77 && one.override == 2 && one.ramp == 25 && one.ready_ns == 12345);
+    assert_true(head.flags == RBI_CLUSTER_PANIC);
+    static const uint64_t bad[] = {5,
+                                   4 | UINT64_C(3) << 32,
+                                   1 | UINT64_C(3) << 32,
+                                   6 | UINT64_C(3) << 32,
+                                   5 | UINT64_C(65) << 32,
+                                   UINT64_MAX};
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(bad); i++) {
+        rbi_store_rlx(&block[WORDS - 1], bad[i]);
+        assert_int_equal(rbi_directory_read(&w.view, 1, &head, &one, 1), RBI_DIRECTORY_BUSY);
+    }
     world_deinit(&w);
 }
 
@@ -581,6 +715,9 @@ int main(void)
         cmocka_unit_test(test_many_clusters),
         cmocka_unit_test(test_view_refuses),
         cmocka_unit_test(test_read_checks_each_word),
+        cmocka_unit_test(test_blobs),
+        cmocka_unit_test(test_blob_hostile),
+        cmocka_unit_test(test_annex),
         cmocka_unit_test(test_read_over_broken_memory),
         cmocka_unit_test(test_readers_never_see_a_torn_snapshot),
     };
