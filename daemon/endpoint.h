@@ -54,6 +54,7 @@ struct rbi_endpoint {
     int pool_fd;
     uint64_t pool_bytes;
     uint64_t registered_ns;
+    uint64_t ready_ns; /* since when it takes messages; 0: it does not */
     struct rbi_charge instance_charge;
     struct rbi_charge bytes_charge;
     struct rbi_list links_out; /* struct rbi_link that it asked for */

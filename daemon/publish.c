@@ -4,6 +4,7 @@
 #include "daemon/daemon.h"
 #include "daemon/hello.h"
 #include "daemon/log.h"
+#include "daemon/policy.h"
 #include "daemon/restore.h"
 
 #include <errno.h>
@@ -34,7 +35,8 @@ int rbi_publish_init(struct rbi_daemon *daemon)
                                            .slots = daemon->config.directory.slots,
                                            .clusters = daemon->config.directory.clusters,
                                            .heap_bytes = daemon->config.directory.snapshot_bytes};
-    return publish_create(daemon, &daemon->publish);
+    const int result = rbi_blobs_init(&daemon->publish.blobs);
+    return result < 0 ? result : publish_create(daemon, &daemon->publish);
 }
 
 void rbi_publish_deinit(struct rbi_publish *publish)
@@ -42,6 +44,7 @@ void rbi_publish_deinit(struct rbi_publish *publish)
     rbi_segment_deinit(&publish->segment);
     free(publish->scratch);
     publish->scratch = NULL;
+    rbi_blobs_deinit(&publish->blobs);
 }
 
 static void publish_copy(char *to, size_t size, const char *from)
@@ -57,6 +60,7 @@ static void publish_fill(struct rbi_directory_instance *out, const struct rbi_en
                                            .incarnation = endpoint->incarnation,
                                            .state = endpoint->state,
                                            .weight = endpoint->weight,
+                                           .ready_ns = endpoint->ready_ns,
                                            .name_length = (uint32_t)strlen(name)};
     publish_copy(out->name, sizeof(out->name), name);
     publish_copy(out->set, sizeof(out->set), endpoint->set);
@@ -100,8 +104,10 @@ static bool publish_reserve(struct rbi_publish *publish, uint32_t count)
 /** @retval RBI_PUBLISH_OK; RBI_PUBLISH_FULL; -ENOMEM */
 static int publish_write(struct rbi_publish *publish, const struct rbi_cluster *cluster)
 {
-    struct rbi_directory_cluster head = {
-        .cluster = cluster->id, .epoch = cluster->epoch, .path_length = cluster->path.length};
+    struct rbi_directory_cluster head = {.cluster = cluster->id,
+                                         .epoch = cluster->epoch,
+                                         .policy = cluster->policy_key,
+                                         .path_length = cluster->path.length};
     if (!publish_reserve(publish, cluster->member_count + cluster->unconfirmed.count)) {
         return -ENOMEM;
     }
@@ -116,8 +122,14 @@ static int publish_write(struct rbi_publish *publish, const struct rbi_cluster *
 }
 
 /** Every cluster that the old segment holds; those never published wait for their turn. */
-static int publish_write_all(struct rbi_publish *publish, struct rbi_registry *registry)
+static int publish_write_all(struct rbi_publish *publish,
+                             struct rbi_blobs *blobs,
+                             struct rbi_registry *registry)
 {
+    const int blobs_result = rbi_blobs_write(blobs, &publish->writer);
+    if (blobs_result != RBI_PUBLISH_OK) {
+        return blobs_result;
+    }
     ck_ht_iterator_t cursor = CK_HT_ITERATOR_INITIALIZER;
     const struct rbi_cluster *cluster = NULL;
     while ((cluster = rbi_map_next(&registry->clusters, &cursor)) != NULL) {
@@ -140,6 +152,7 @@ static void publish_switch(struct rbi_daemon *daemon, struct rbi_publish *next)
     next->growths = old.growths + 1;
     next->scratch = old.scratch;
     next->scratch_capacity = old.scratch_capacity;
+    next->blobs = old.blobs;
     daemon->publish = *next;
     rbi_restore_keep(daemon);
     rbi_hello_send_all(daemon);
@@ -167,7 +180,7 @@ publish_grow(struct rbi_daemon *daemon, uint32_t slots, uint32_t clusters, uint6
         if (result < 0) {
             break;
         }
-        result = publish_write_all(&next, &daemon->registry);
+        result = publish_write_all(&next, &daemon->publish.blobs, &daemon->registry);
         daemon->publish.scratch = next.scratch;
         daemon->publish.scratch_capacity = next.scratch_capacity;
         if (result == RBI_PUBLISH_OK) {
@@ -183,26 +196,64 @@ publish_grow(struct rbi_daemon *daemon, uint32_t slots, uint32_t clusters, uint6
     return result;
 }
 
-int rbi_publish_cluster(struct rbi_daemon *daemon, const struct rbi_cluster *cluster)
+/** The segment was full: a larger one, in which what was refused has its place as well. */
+static int publish_make_room(struct rbi_daemon *daemon)
 {
-    struct rbi_publish *publish = &daemon->publish;
-    const int result = publish_write(publish, cluster);
-    if (result < 0) {
-        return result;
-    }
-    if (result == RBI_PUBLISH_FULL) {
-        const bool table_full = publish->writer.cluster_count >= publish->clusters;
-        return publish_grow(daemon, publish->slots,
-                            table_full ? publish->clusters * 2 : publish->clusters,
-                            table_full ? publish->heap_bytes : publish->heap_bytes * 2);
-    }
-    rbi_directory_set_revision(&publish->writer, daemon->registry.revision);
-    return 0;
+    const struct rbi_publish *publish = &daemon->publish;
+    const bool table_full = publish->writer.cluster_count >= publish->clusters;
+    return publish_grow(daemon, publish->slots,
+                        table_full ? publish->clusters * 2 : publish->clusters,
+                        table_full ? publish->heap_bytes : publish->heap_bytes * 2);
 }
 
-void rbi_publish_withdraw(struct rbi_daemon *daemon, const struct rbi_cluster *cluster)
+int rbi_publish_blob(struct rbi_daemon *daemon, uint64_t key, const void *bytes, uint64_t size)
+{
+    const int result = rbi_directory_publish_blob(&daemon->publish.writer, key, bytes, size);
+    return result == RBI_PUBLISH_FULL ? publish_make_room(daemon) : result;
+}
+
+/** Makes the cluster name the policy that holds for it. @return the key to be released, or 0 */
+static uint64_t publish_policy(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
+{
+    const struct rbi_policy *policy = rbi_daemon_policy(daemon, cluster);
+    const uint64_t old = cluster->policy_key;
+    uint64_t key = policy->fingerprint;
+    if (key == rbi_policy_default_fingerprint()) {
+        key = 0;
+    }
+    if (key == old) {
+        return 0;
+    }
+    if (key != 0) {
+        const int result = rbi_blob_hold(daemon, key, policy, sizeof(*policy));
+        if (result < 0) {
+            rbi_log(RBI_LOG_ERROR, "policy_stale", "cluster=%s error=\"%s\"", cluster->path.bytes,
+                    rbi_log_errno(-result));
+            return 0;
+        }
+    }
+    cluster->policy_key = key;
+    return old;
+}
+
+int rbi_publish_cluster(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
+{
+    const uint64_t old_policy = publish_policy(daemon, cluster);
+    int result = publish_write(&daemon->publish, cluster);
+    if (result == RBI_PUBLISH_FULL) {
+        result = publish_make_room(daemon);
+    } else if (result == RBI_PUBLISH_OK) {
+        rbi_directory_set_revision(&daemon->publish.writer, daemon->registry.revision);
+    }
+    rbi_blob_release(daemon, old_policy);
+    return result;
+}
+
+void rbi_publish_withdraw(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
 {
     rbi_directory_withdraw(&daemon->publish.writer, cluster->id);
+    rbi_blob_release(daemon, cluster->policy_key);
+    cluster->policy_key = 0;
     rbi_directory_set_revision(&daemon->publish.writer, daemon->registry.revision);
 }
 

@@ -7,6 +7,7 @@
  * answers nothing), then the old one is marked.
  */
 #include "bus/directory.h"
+#include "daemon/blobs.h"
 #include "shm/segment.h"
 
 struct rbi_cluster;
@@ -21,14 +22,20 @@ struct rbi_publish {
     struct rbi_directory_instance *scratch;
     uint32_t scratch_capacity;
     uint64_t growths;
+    struct rbi_blobs blobs;
 };
 
 RBI_MUST_CHECK int rbi_publish_init(struct rbi_daemon *daemon);
 void rbi_publish_deinit(struct rbi_publish *publish);
-/** Writes a cluster's snapshot and the revision. @retval 0; -errno no room, and none to be had */
-RBI_MUST_CHECK int rbi_publish_cluster(struct rbi_daemon *daemon,
-                                       const struct rbi_cluster *cluster);
-void rbi_publish_withdraw(struct rbi_daemon *daemon, const struct rbi_cluster *cluster);
+/**
+ * Writes a cluster's snapshot, with its policy as it is now, and the revision.
+ * @retval 0; -errno no room, and none to be had
+ */
+RBI_MUST_CHECK int rbi_publish_cluster(struct rbi_daemon *daemon, struct rbi_cluster *cluster);
+void rbi_publish_withdraw(struct rbi_daemon *daemon, struct rbi_cluster *cluster);
+/** Adds a blob (blobs.h). @param bytes  of an entry that is in the store. @retval 0; -errno */
+RBI_MUST_CHECK int
+rbi_publish_blob(struct rbi_daemon *daemon, uint64_t key, const void *bytes, uint64_t size);
 /** Makes sure that there is an attention word for @p slot. @retval 0; -errno */
 RBI_MUST_CHECK int rbi_publish_slot(struct rbi_daemon *daemon, uint32_t slot);
 /** Tells an endpoint that polls without system calls that something waits in its socket. */

@@ -389,12 +389,23 @@ bool rbi_registry_state_visible(uint32_t state)
            state == RBI_ENDPOINT_DRAINING;
 }
 
+/* A slow start begins here, not at registration; anew after a drain that was taken back. */
+static void registry_note_ready(const struct rbi_daemon *daemon, struct rbi_endpoint *endpoint)
+{
+    if (endpoint->state != RBI_ENDPOINT_READY && endpoint->state != RBI_ENDPOINT_BUSY) {
+        endpoint->ready_ns = 0;
+    } else if (endpoint->ready_ns == 0) {
+        endpoint->ready_ns = rbi_loop_now_ns(daemon->loop);
+    }
+}
+
 int rbi_registry_show(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint)
 {
     if (!endpoint->cluster || endpoint->visible) {
         return 0;
     }
     endpoint->visible = true;
+    registry_note_ready(daemon, endpoint);
     const int result = registry_publish(daemon, endpoint->cluster);
     if (result < 0) {
         endpoint->visible = false;
@@ -407,6 +418,7 @@ int rbi_registry_show(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint)
 void rbi_registry_update(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint)
 {
     if (endpoint->visible) {
+        registry_note_ready(daemon, endpoint);
         registry_publish_or_log(daemon, endpoint->cluster);
         rbi_watch_notify(daemon, endpoint, RBI_CHANGE_UPDATED, RBI_REASON_NONE);
     }

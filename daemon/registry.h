@@ -15,6 +15,7 @@
 struct rbi_cluster {
     uint64_t id;
     uint64_t epoch; /* revision of its last change, so that it grows over any number of lives */
+    uint64_t policy_key; /* of the blob that its snapshot names; 0: the defaults */
     struct rbi_text path;
     struct rbi_endpoint **members; /* ascending instance */
     uint32_t member_count;
