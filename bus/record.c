@@ -56,13 +56,16 @@ int rbi_record_parse(uint32_t meta,
     if (!known_kind(rec.kind)) {
         parts = 0; /* skipped with the rest of the extension */
         key_word = false;
+        rec.flags &= ~RBI_RECORD_ATTRIBUTES;
     }
     if (rec.kind == 0 || parts > RBI_RECORD_PARTS_MAX || size < RBI_RECORD_TAG ||
         (uint64_t)ext_words * WORD > size - RBI_RECORD_TAG) {
         return -EPROTO;
     }
     const unsigned table_words = parts > 1 ? parts : 0;
-    if ((key_word ? 1U : 0U) + table_words > ext_words) {
+    const unsigned first_words = (key_word ? 1U : 0U) + table_words;
+    const bool attributes = (rec.flags & RBI_RECORD_ATTRIBUTES) != 0;
+    if (first_words + (attributes ? 1U : 0U) > ext_words) {
         return -EPROTO;
     }
     const unsigned char *ext = body + RBI_RECORD_TAG;
@@ -72,6 +75,8 @@ int rbi_record_parse(uint32_t meta,
     rec.payload = payload;
     rec.payload_size = size - RBI_RECORD_TAG - (uint64_t)ext_words * WORD;
     rec.ref = (struct rbi_record_ref){0};
+    rec.attributes = attributes ? ext + (size_t)first_words * WORD : NULL;
+    rec.attribute_words = attributes ? ext_words - first_words : 0;
     if (rec.flags & RBI_RECORD_REF) {
         if (rec.payload_size != sizeof rec.ref) {
             return -EPROTO;

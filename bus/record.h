@@ -17,8 +17,9 @@
  *
  * The tag is the key of a message, or the correlation of a request, reply or
  * PING. The extension holds, in this order and each only if its flag is set:
- * key (requests with a key), part sizes (parts > 1: one word for each part),
- * and whatever later versions append; a reader skips words that it does not know.
+ * key (requests with a key), part sizes (parts > 1: one word for each part), attributes
+ * (bus/record_attributes.h), and whatever later versions append; a reader skips words that it
+ * does not know.
  * With RBI_RECORD_REF the payload is struct rbi_record_ref.
  *
  * Everything here is read from a peer's memory: untrusted, loaded once, checked by
@@ -49,6 +50,7 @@ enum rbi_record_kind {
 #define RBI_RECORD_IDEMPOTENT 0x08U
 #define RBI_RECORD_ANY        0x10U /* addressed to any instance, not to this one */
 #define RBI_RECORD_AGAIN      0x20U /* a receiver that died may have handled it */
+#define RBI_RECORD_ATTRIBUTES 0x40U /* the extension holds attributes */
 
 #define RBI_RECORD_TAG       8U
 #define RBI_RECORD_PARTS_MAX 16U
@@ -85,6 +87,9 @@ struct rbi_record {
     uint64_t payload_size;
     struct rbi_record_ref
         ref; /* with RBI_RECORD_REF: slot and bounds are for the caller to check */
+    /* With RBI_RECORD_ATTRIBUTES, else undefined: for rbi_attributes_decode(), not read yet. */
+    const unsigned char *attributes;
+    unsigned attribute_words;
 };
 
 /**

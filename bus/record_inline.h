@@ -14,7 +14,8 @@ static inline uint64_t rbi_record_word(const unsigned char *at)
 }
 
 /* Reference, extension, parts: whatever makes a record more than tag and payload. */
-#define RBI_RECORD_META_RARE ((uint32_t)RBI_RECORD_REF << 8 | UINT32_C(0x1fff) << 16)
+#define RBI_RECORD_META_RARE                                                                       \
+    ((uint32_t)(RBI_RECORD_REF | RBI_RECORD_ATTRIBUTES) << 8 | UINT32_C(0x1fff) << 16)
 
 /** The same contract as rbi_record_parse(). */
 RBI_MUST_CHECK static inline int rbi_record_parse_inline(uint32_t meta,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Records of a lane: 4 bytes of meta, then the body. Both ways to take one apart must agree. */
+#include "bus/record_attributes.h"
 #include "bus/record_inline.h"
 
 #include <stdlib.h>
@@ -30,6 +31,25 @@ static void check_record(const struct rbi_record *rec, const unsigned char *body
     }
     check(rec->payload >= body + RBI_RECORD_TAG);
     check((uint64_t)(rec->payload - body) + rec->payload_size == size);
+}
+
+/* What was taken can be said again, and means the same. */
+static void take_attributes(const struct rbi_record *rec)
+{
+    unsigned char again[RBI_ATTRIBUTE_WORDS_MAX * 8U];
+    struct rbi_attributes first;
+    struct rbi_attributes second;
+    if ((rec->flags & RBI_RECORD_ATTRIBUTES) == 0 || rbi_attributes_decode(rec, &first) != 0) {
+        return;
+    }
+    const unsigned words = rbi_attributes_words(&first);
+    check(words <= RBI_ATTRIBUTE_WORDS_MAX && words <= rec->attribute_words);
+    check(memchr(first.tag, 0, sizeof first.tag) != NULL);
+    check(rbi_attributes_encode(&first, again) == again + (size_t)words * 8U);
+    const struct rbi_record said = {
+        .flags = RBI_RECORD_ATTRIBUTES, .attributes = again, .attribute_words = words};
+    check(rbi_attributes_decode(&said, &second) == 0);
+    check(memcmp(&first, &second, sizeof first) == 0);
 }
 
 static void take_control(const unsigned char *body, uint64_t size)
@@ -68,6 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (r == 0) {
         check_record(&slow, body, size);
         check_record(&fast, body, size);
+        take_attributes(&slow);
         check(slow.tag == fast.tag && slow.kind == fast.kind && slow.payload == fast.payload);
         if (slow.payload != NULL) {
             take_control(slow.payload, slow.payload_size);
