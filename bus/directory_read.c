@@ -218,35 +218,57 @@ static bool take_head(struct snapshot *snap, uint64_t cluster, struct rbi_direct
     head->flags = (uint32_t)flags;
     head->instance_count = (uint32_t)(flags >> 32);
     head->path_length = (uint32_t)path_length;
-    head->reserved = 0;
+    head->absent_count = 0;
     head->policy = 0;
     take_text(snap, head->path, path_length);
     return true;
 }
 
-/** What the annex says of the first @p wanted instances. @retval true  it has its form */
-static bool take_annex(struct snapshot *snap,
-                       struct rbi_directory_cluster *head,
-                       struct rbi_directory_instance *instances,
-                       unsigned wanted)
+/** Where the reader wants what of a snapshot. */
+struct wanted {
+    struct rbi_directory_instance *instances;
+    unsigned max;
+    struct rbi_directory_absent *absent; /* or NULL */
+};
+
+static void take_absent(struct snapshot *snap, uint32_t count, struct rbi_directory_absent *out)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t word = take(snap);
+        out[i] = (struct rbi_directory_absent){.instance = (int32_t)(uint32_t)word,
+                                               .weight = (uint32_t)(word >> 32)};
+    }
+}
+
+/** What the annex says. @retval true  it has its form */
+static bool
+take_annex(struct snapshot *snap, struct rbi_directory_cluster *head, const struct wanted *wanted)
 {
     /* A20: pairs with R20 */
     const uint64_t last = rbi_load_acq(&snap->words[snap->count - 1]);
     const uint64_t words = last & UINT32_MAX;
-    const uint64_t per_instance = last >> 32;
-    if (per_instance < RBI_ANNEX_INSTANCE || per_instance > 64 || words < RBI_ANNEX_BASE ||
-        words > snap->count - snap->at ||
-        (words - RBI_ANNEX_BASE) / per_instance < head->instance_count) {
+    const uint64_t per_instance = last >> 32 & 0xffff;
+    const uint64_t absent_count = last >> 48;
+    const uint64_t base = RBI_ANNEX_BASE + absent_count;
+    if (per_instance < RBI_ANNEX_INSTANCE || per_instance > 64 ||
+        absent_count > RBI_DIRECTORY_ABSENT_MAX || words < base || words > snap->count - snap->at ||
+        (words - base) / per_instance < head->instance_count) {
         return false;
     }
     snap->at = snap->count - words;
     head->policy = take(snap);
-    for (unsigned i = 0; i < wanted; i++) {
+    const uint64_t begin = snap->at;
+    for (unsigned i = 0; i < head->instance_count && i < wanted->max; i++) {
+        snap->at = begin + i * per_instance;
         const uint64_t override = take(snap);
-        instances[i].override = (uint32_t) override;
-        instances[i].ramp = (uint32_t)(override >> 32);
-        instances[i].ready_ns = take(snap);
-        snap->at += per_instance - RBI_ANNEX_INSTANCE;
+        wanted->instances[i].override = (uint32_t) override;
+        wanted->instances[i].ramp = (uint32_t)(override >> 32);
+        wanted->instances[i].ready_ns = take(snap);
+    }
+    head->absent_count = (uint32_t)absent_count;
+    if (wanted->absent != NULL) {
+        snap->at = begin + per_instance * head->instance_count;
+        take_absent(snap, head->absent_count, wanted->absent);
     }
     return true;
 }
@@ -256,8 +278,7 @@ static bool read_block(const struct rbi_directory_view *view,
                        uint64_t offset,
                        uint64_t cluster,
                        struct rbi_directory_cluster *head,
-                       struct rbi_directory_instance *instances,
-                       unsigned max)
+                       const struct wanted *wanted)
 {
     const uint64_t header_bytes = RBI_BLOCK_HEADER * UINT64_C(8);
     if (offset > view->size || view->size - offset < header_bytes) {
@@ -270,15 +291,14 @@ static bool read_block(const struct rbi_directory_view *view,
         !take_head(&snap, cluster, head)) {
         return false;
     }
-    const unsigned wanted = head->instance_count < max ? head->instance_count : max;
-    for (unsigned i = 0; i < wanted; i++) {
-        if (!take_instance(&snap, &instances[i])) {
+    for (unsigned i = 0; i < head->instance_count && i < wanted->max; i++) {
+        if (!take_instance(&snap, &wanted->instances[i])) {
             return false;
         }
     }
     const bool annex = (head->flags & RBI_BLOCK_HAS_ANNEX) != 0;
     head->flags &= ~RBI_BLOCK_HAS_ANNEX;
-    return !annex || take_annex(&snap, head, instances, wanted);
+    return !annex || take_annex(&snap, head, wanted);
 }
 
 int rbi_directory_read(const struct rbi_directory_view *view,
@@ -287,6 +307,17 @@ int rbi_directory_read(const struct rbi_directory_view *view,
                        struct rbi_directory_instance *instances,
                        unsigned max)
 {
+    return rbi_directory_read_all(view, cluster, head, instances, max, NULL);
+}
+
+int rbi_directory_read_all(const struct rbi_directory_view *view,
+                           uint64_t cluster,
+                           struct rbi_directory_cluster *head,
+                           struct rbi_directory_instance *instances,
+                           unsigned max,
+                           struct rbi_directory_absent *absent)
+{
+    const struct wanted wanted = {.instances = instances, .max = max, .absent = absent};
     struct rbi_directory_cluster found;
     for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
         const struct rbi_directory_entry *entry = find(view, cluster);
@@ -296,7 +327,7 @@ int rbi_directory_read(const struct rbi_directory_view *view,
             return RBI_DIRECTORY_ABSENT;
         }
         const bool formed =
-            read_block(view, rbi_directory_ref_offset(ref), cluster, &found, instances, max);
+            read_block(view, rbi_directory_ref_offset(ref), cluster, &found, &wanted);
         /* A22: pairs with R22. No load of the block can pass this one: each of them acquires. */
         if (formed && rbi_load_acq(&entry->ref) == ref) {
             memcpy(head, &found,

@@ -84,7 +84,8 @@ static uint64_t snapshot_words(const struct rbi_directory_cluster *head,
                                const struct rbi_directory_instance *instances)
 {
     uint64_t words = RBI_BLOCK_HEADER + rbi_directory_text_words(head->path_length) +
-                     RBI_ANNEX_BASE + RBI_ANNEX_INSTANCE * (uint64_t)head->instance_count;
+                     RBI_ANNEX_BASE + RBI_ANNEX_INSTANCE * (uint64_t)head->instance_count +
+                     head->absent_count;
     for (uint32_t i = 0; i < head->instance_count; i++) {
         const struct text_lengths length = lengths_of(&instances[i]);
         words += RBI_INSTANCE_HEADER + rbi_directory_text_words(length.name) +
@@ -125,15 +126,20 @@ static void put_instance(rbi_au64 **at, const struct rbi_directory_instance *ins
 
 static void put_annex(rbi_au64 **at,
                       const struct rbi_directory_cluster *head,
-                      const struct rbi_directory_instance *instances)
+                      const struct rbi_directory_instance *instances,
+                      const struct rbi_directory_absent *absent)
 {
-    const uint64_t words = RBI_ANNEX_BASE + RBI_ANNEX_INSTANCE * (uint64_t)head->instance_count;
+    const uint64_t words =
+        RBI_ANNEX_BASE + RBI_ANNEX_INSTANCE * (uint64_t)head->instance_count + head->absent_count;
     put(at, head->policy);
     for (uint32_t i = 0; i < head->instance_count; i++) {
         put(at, instances[i].override | (uint64_t)instances[i].ramp << 32);
         put(at, instances[i].ready_ns);
     }
-    put(at, words | (uint64_t)RBI_ANNEX_INSTANCE << 32);
+    for (uint32_t i = 0; i < head->absent_count; i++) {
+        put(at, (uint32_t)absent[i].instance | (uint64_t)absent[i].weight << 32);
+    }
+    put(at, words | (uint64_t)RBI_ANNEX_INSTANCE << 32 | (uint64_t)head->absent_count << 48);
 }
 
 /** Fills a block that nothing refers to yet. */
@@ -141,7 +147,8 @@ static void fill_block(struct rbi_directory_writer *writer,
                        uint64_t offset,
                        uint64_t words,
                        const struct rbi_directory_cluster *head,
-                       const struct rbi_directory_instance *instances)
+                       const struct rbi_directory_instance *instances,
+                       const struct rbi_directory_absent *absent)
 {
     rbi_au64 *block = word_at(writer, offset);
     rbi_au64 *at = &block[RBI_BLOCK_WORDS];
@@ -154,7 +161,7 @@ static void fill_block(struct rbi_directory_writer *writer,
     for (uint32_t i = 0; i < head->instance_count; i++) {
         put_instance(&at, &instances[i]);
     }
-    put_annex(&at, head, instances);
+    put_annex(&at, head, instances, absent);
 }
 
 /* ---- table ------------------------------------------------------------------------------- */
@@ -229,16 +236,18 @@ static void swing(struct rbi_directory_writer *writer,
 
 int rbi_directory_publish(struct rbi_directory_writer *writer,
                           const struct rbi_directory_cluster *head,
-                          const struct rbi_directory_instance *instances)
+                          const struct rbi_directory_instance *instances,
+                          const struct rbi_directory_absent *absent)
 {
-    RBI_ASSERT(head->cluster != 0 && head->path_length <= RBI_PATH_MAX);
+    RBI_ASSERT(head->cluster != 0 && head->path_length <= RBI_PATH_MAX &&
+               head->absent_count <= RBI_DIRECTORY_ABSENT_MAX);
     struct rbi_directory_entry *entry = place_for(writer, head->cluster);
     const uint64_t words = snapshot_words(head, instances);
     const uint64_t block = entry == NULL ? 0 : rbi_directory_heap_take(&writer->heap, words * 8);
     if (block == 0) {
         return RBI_PUBLISH_FULL;
     }
-    fill_block(writer, block, words, head, instances);
+    fill_block(writer, block, words, head, instances, absent);
     swing(writer, entry, head->cluster, block, head->epoch);
     return RBI_PUBLISH_OK;
 }

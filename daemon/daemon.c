@@ -160,6 +160,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
                                   .publish = {.segment = RBI_SEGMENT_NULL},
                                   .signal_fd = -1};
     rbi_peers_init(&daemon->peers);
+    rbi_absences_init(&daemon->absences);
     rbi_closer_init(&daemon->closer);
     rbi_log_init();
     rbi_log_set_level(daemon->config.daemon.log_level);

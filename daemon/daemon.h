@@ -74,6 +74,7 @@ struct rbi_daemon {
     struct rbi_registry registry;
     struct rbi_publish publish;
     struct rbi_watches watches;
+    struct rbi_absences absences;
     struct rbi_links links;
     struct rbi_relink relink;
     struct rbi_settle settle;

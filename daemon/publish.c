@@ -106,6 +106,7 @@ static int publish_write(struct rbi_publish *publish, const struct rbi_cluster *
 {
     struct rbi_directory_cluster head = {.cluster = cluster->id,
                                          .epoch = cluster->epoch,
+                                         .absent_count = cluster->absent.count,
                                          .policy = cluster->policy_key,
                                          .path_length = cluster->path.length};
     if (!publish_reserve(publish, cluster->member_count + cluster->unconfirmed.count)) {
@@ -118,7 +119,7 @@ static int publish_write(struct rbi_publish *publish, const struct rbi_cluster *
     }
     head.instance_count = publish_add_unconfirmed(publish, cluster, head.instance_count);
     memcpy(head.path, cluster->path.bytes, cluster->path.length);
-    return rbi_directory_publish(&publish->writer, &head, publish->scratch);
+    return rbi_directory_publish(&publish->writer, &head, publish->scratch, cluster->absent.who);
 }
 
 /** Every cluster that the old segment holds; those never published wait for their turn. */

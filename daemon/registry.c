@@ -37,6 +37,7 @@ int rbi_registry_init(struct rbi_registry *registry)
 static void cluster_free(struct rbi_cluster *cluster)
 {
     rbi_unconfirmed_free(cluster);
+    rbi_absent_free(cluster);
     free(cluster->members);
     free(cluster);
 }
@@ -206,6 +207,7 @@ cluster_new(struct rbi_registry *registry, uint64_t id, const char *path, uint32
     memcpy(cluster->path.bytes, path, length);
     rbi_list_init(&cluster->in_idle);
     rbi_list_init(&cluster->unconfirmed.in_registry);
+    rbi_list_init(&cluster->absent.in_absences);
     if (rbi_map_put(&registry->clusters, cluster->id, cluster) < 0) {
         free(cluster);
         return NULL;
@@ -216,8 +218,8 @@ cluster_new(struct rbi_registry *registry, uint64_t id, const char *path, uint32
 void rbi_registry_set_idle(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
 {
     struct rbi_registry *registry = &daemon->registry;
-    if (cluster->member_count || cluster->unconfirmed.count || !rbi_list_empty(&cluster->in_idle) ||
-        daemon->stopping) {
+    if (cluster->member_count || cluster->unconfirmed.count || cluster->absent.count ||
+        !rbi_list_empty(&cluster->in_idle) || daemon->stopping) {
         return;
     }
     rbi_list_push_back(&registry->idle, &cluster->in_idle);
@@ -406,6 +408,7 @@ int rbi_registry_show(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint)
     }
     endpoint->visible = true;
     registry_note_ready(daemon, endpoint);
+    rbi_absent_drop(endpoint->cluster, endpoint->instance);
     const int result = registry_publish(daemon, endpoint->cluster);
     if (result < 0) {
         endpoint->visible = false;
@@ -431,6 +434,9 @@ void rbi_registry_hide(struct rbi_daemon *daemon,
     /* A daemon that stops leaves the directory as it is: clients hold it until the next one. */
     if (endpoint->visible && !daemon->stopping) {
         endpoint->visible = false;
+        if (reason != RBI_REASON_LEFT && reason != RBI_REASON_REPLACED) {
+            rbi_absent_add(daemon, endpoint);
+        }
         registry_publish_or_log(daemon, endpoint->cluster);
         rbi_watch_notify(daemon, endpoint, RBI_CHANGE_REMOVED, reason);
     }

@@ -7,6 +7,7 @@
  * write the directory first and tell the watchers then.
  */
 #include "bus/wire.h"
+#include "daemon/absent.h"
 #include "daemon/endpoint.h"
 #include "daemon/list.h"
 #include "daemon/map.h"
@@ -21,6 +22,7 @@ struct rbi_cluster {
     uint32_t member_count;
     uint32_t member_capacity;
     struct rbi_unconfirmed unconfirmed; /* of the daemon before, not back yet */
+    struct rbi_absent absent;           /* died just now, their slots wait */
     struct rbi_list in_idle;            /* clusters without members, the oldest first */
 };
 

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_DAEMON_ABSENT_H
+#define RINGBUS_DAEMON_ABSENT_H
+/*
+ * daemon/absent.h - instances that died, for as long as their slots of the hash table wait for
+ * them (balance.rehash_delay): a process that is restarted in place keeps its keys. They are
+ * numbers in the cluster's snapshot, nothing more. Who leaves in order is not waited for.
+ */
+#include "bus/directory.h"
+#include "daemon/list.h"
+#include "daemon/loop.h"
+
+struct rbi_cluster;
+struct rbi_daemon;
+struct rbi_endpoint;
+
+struct rbi_absent {
+    struct rbi_list in_absences; /* while there are any */
+    uint32_t count;
+    struct rbi_directory_absent *who; /* RBI_DIRECTORY_ABSENT_MAX, from the first on */
+    uint64_t *due_ns;                 /* when each is given up */
+};
+
+/** Clusters that wait for somebody. */
+struct rbi_absences {
+    struct rbi_list clusters;
+    struct rbi_loop_timer timer;
+};
+
+void rbi_absences_init(struct rbi_absences *absences);
+/** It died: its slots wait, if its cluster's policy says so. Before the snapshot is written. */
+void rbi_absent_add(struct rbi_daemon *daemon, const struct rbi_endpoint *endpoint);
+/** Somebody has taken the address. */
+void rbi_absent_drop(struct rbi_cluster *cluster, int32_t instance);
+/** Frees those of a cluster that ends. */
+void rbi_absent_free(struct rbi_cluster *cluster);
+
+#endif
