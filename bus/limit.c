@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bus/limit.c - see bus/limit.h. */
+#include "bus/limit.h"
+
+#include "bus/glob.h"
+
+#include <string.h>
+
+#define NS_PER_MS UINT64_C(1000000)
+
+static bool concerns(const struct rbi_limit *limit, const char *caller, size_t length)
+{
+    return limit->caller[0] == '\0' ||
+           rbi_glob_match(limit->caller, strnlen(limit->caller, sizeof limit->caller), caller,
+                          length);
+}
+
+void rbi_limits_compile(struct rbi_limits *limits,
+                        const struct rbi_policy *policy,
+                        const char *caller,
+                        size_t caller_length,
+                        unsigned scopes)
+{
+    limits->count = 0;
+    limits->scopes = 0;
+    for (uint8_t i = 0; i < policy->limit_count && i < RBI_LIMITS_MAX; i++) {
+        const struct rbi_limit *limit = &policy->limits[i];
+        const unsigned bit = RBI_LIMIT_BIT(limit->scope);
+        if ((bit & scopes) == 0 || !concerns(limit, caller, caller_length)) {
+            continue;
+        }
+        struct rbi_limit_rule *rule = &limits->rules[limits->count++];
+        *rule = (struct rbi_limit_rule){.method_low = limit->method_low,
+                                        .method_high = limit->method_high,
+                                        .scope = (uint8_t)limit->scope,
+                                        .unit = (uint8_t)limit->unit,
+                                        .dry_run = limit->dry_run != 0,
+                                        .index = i};
+        rbi_gcra_rate_init(&rule->rate, 1000 * rbi_min_u64(limit->rate, RBI_GCRA_RATE_MAX),
+                           limit->burst, limit->max_wait_ms * NS_PER_MS);
+        limits->scopes |= bit;
+    }
+}
+
+void rbi_limit_words_carry(struct rbi_limit_words *to,
+                           const struct rbi_limits *limits,
+                           const struct rbi_policy *policy,
+                           const struct rbi_limit_words *from,
+                           const struct rbi_limits *old_limits,
+                           const struct rbi_policy *old_policy)
+{
+    memset(to, 0, sizeof *to);
+    for (unsigned i = 0; i < limits->count; i++) {
+        const struct rbi_limit *limit = &policy->limits[limits->rules[i].index];
+        for (unsigned j = 0; j < old_limits->count; j++) {
+            const struct rbi_limit *old = &old_policy->limits[old_limits->rules[j].index];
+            if (limit->unit == old->unit && limit->scope == old->scope &&
+                strncmp(limit->id, old->id, sizeof limit->id) == 0) {
+                to->word[i] = from->word[j];
+            }
+        }
+    }
+}
+
+void rbi_limits_set_rate(struct rbi_limits *limits, unsigned position, uint64_t rate_milli)
+{
+    struct rbi_gcra_rate rate;
+    rbi_gcra_rate_init(&rate, rate_milli, 1, 0);
+    limits->rules[position].rate.unit = rate.unit;
+}
+
+static bool is_about(const struct rbi_limit_rule *rule, const struct rbi_limit_question *question)
+{
+    return question->method >= rule->method_low && question->method <= rule->method_high;
+}
+
+static uint64_t units_of(const struct rbi_limit_rule *rule,
+                         const struct rbi_limit_question *question)
+{
+    return rule->unit == RBI_LIMIT_BYTES ? question->bytes : 1;
+}
+
+enum rbi_limit_result rbi_limits_check(const struct rbi_limits *limits,
+                                       const struct rbi_limit_words *shared,
+                                       const struct rbi_limit_words *instance,
+                                       const struct rbi_limit_question *question,
+                                       struct rbi_limit_verdict *verdict)
+{
+    enum rbi_limit_result result = RBI_LIMIT_PASS;
+    *verdict = (struct rbi_limit_verdict){.wait_ns = 0};
+    for (uint8_t i = 0; i < limits->count; i++) {
+        const struct rbi_limit_rule *rule = &limits->rules[i];
+        const struct rbi_limit_words *words = rule->scope == RBI_LIMIT_INSTANCE ? instance : shared;
+        if (!is_about(rule, question) || words == NULL) {
+            continue;
+        }
+        const uint64_t wait_ns = rbi_gcra_wait_ns(&rule->rate, &words->word[i],
+                                                  units_of(rule, question), question->now_ns);
+        const bool refused = wait_ns > rule->rate.wait_ns;
+        if (rule->dry_run) {
+            verdict->dry_rule = refused ? i : verdict->dry_rule;
+            verdict->dry_refused |= refused;
+        } else if (wait_ns > 0) {
+            /* Whoever refuses decides: of those, and else of all, the one with the longest wait. */
+            const enum rbi_limit_result says = refused ? RBI_LIMIT_REFUSE : RBI_LIMIT_DELAY;
+            if (says > result || (says == result && wait_ns > verdict->wait_ns)) {
+                verdict->rule = i;
+            }
+            verdict->wait_ns = rbi_max_u64(verdict->wait_ns, wait_ns);
+            result = says > result ? says : result;
+        }
+    }
+    return result;
+}
+
+void rbi_limits_take(const struct rbi_limits *limits,
+                     struct rbi_limit_words *shared,
+                     struct rbi_limit_words *instance,
+                     const struct rbi_limit_question *question)
+{
+    for (unsigned i = 0; i < limits->count; i++) {
+        const struct rbi_limit_rule *rule = &limits->rules[i];
+        struct rbi_limit_words *words = rule->scope == RBI_LIMIT_INSTANCE ? instance : shared;
+        if (!is_about(rule, question) || words == NULL) {
+            continue;
+        }
+        const uint64_t units = units_of(rule, question);
+        /* A dry run counts as if it had refused what it would have: else it would drift away. */
+        if (!rule->dry_run || rbi_gcra_wait_ns(&rule->rate, &words->word[i], units,
+                                               question->now_ns) <= rule->rate.wait_ns) {
+            rbi_gcra_take(&rule->rate, &words->word[i], units, question->now_ns);
+        }
+    }
+}
