@@ -40,7 +40,7 @@ struct rbi_gcra {
 /**
  * Rate in thousandths of a unit a second, so that a share of a small rate can be told as well.
  * @param rate_milli  1 to 1000 x RBI_GCRA_RATE_MAX: what is outside is taken as the bound
- * @param burst       units; 0: what the rate gives in RBI_GCRA_BURST_NS. One unit passes whatever it is
+ * @param burst       units; 0: what the rate gives in RBI_GCRA_BURST_NS. One unit always passes
  * @param wait_ns     longest delay, 0: nothing is delayed
  */
 void rbi_gcra_rate_init(struct rbi_gcra_rate *rate,

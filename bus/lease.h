@@ -3,7 +3,7 @@
 #define RINGBUS_BUS_LEASE_H
 /*
  * bus/lease.h - a limit of all callers of a cluster together: its rate is divided among them by
- * what each wants to send, anew every RBI_LEASE_PERIOD_NS, and each keeps its share by itself. Pure.
+ * what each wants to send, anew every RBI_LEASE_PERIOD_NS, and each keeps its share itself. Pure.
  *
  * The division is max-min fair: whoever wants less than an equal part has what it wants, and what
  * it leaves is divided equally among those who want more. What nobody wants is spread over those

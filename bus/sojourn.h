@@ -14,7 +14,7 @@
  * all messages are alike, half of them is refused and not every second interval. One message in
  * eight of the highest priority is always let through. The pressure grows with each interval above
  * the target, faster the farther above it, and falls by one with each that is not. Busy, as others
- * see it, is over with the first of those, and so is the shedding where the waits have become short:
+ * see it, is over with the first of those, and so is the shedding where the waits are short again:
  * only what has waited is refused, so that the receiver is never idle for it.
  */
 #include "shm/base.h"
@@ -47,9 +47,9 @@ static inline bool rbi_sojourn_busy(const struct rbi_sojourn *sojourn)
     return sojourn->busy;
 }
 /**
- * Whether a message is to be refused: counts it. One that has waited no longer than the target never
- * is, or than a quarter of it where its priority is refused whole: that makes the room that else the
- * next priority would be refused for.
+ * Whether a message is to be refused: counts it. One that has waited no longer than the target
+ * never is, or than a quarter of it where its priority is refused whole: that makes the room for
+ * which else the next priority would be refused.
  * @param priority  0 lowest to RBI_PRIORITIES - 1; what is higher counts as that
  */
 bool rbi_sojourn_sheds(struct rbi_sojourn *sojourn, unsigned priority, uint64_t waited_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Limits of a policy for one caller. Features 2.8: several limits, all must pass, none pays for a
- * message that another refuses; features 3: limits of different intervals do not know of each other.
+ * message that another refuses; features 3: limits of different rates do not know of each other.
  */
 #include "bus/limit.h"
 #include "support/test.h"

@@ -129,7 +129,7 @@ static void test_busy_comes_after_an_interval_above_target_and_leaves_after_one_
     const uint64_t over_ns = server.next_ns;
     run(20 * MS, alike, 2000 * MS);
     assert_false(rbi_sojourn_busy(&server.sojourn));
-    /* What waited is done within as long as it had waited; 100 ms below target, and one under way. */
+    /* What waited is done within as long as it had waited; 100 ms below target; one begun. */
     assert_true(server.calm_since_ns < over_ns + server.worst_ns + 210 * MS);
     const uint64_t shed = server.shed[1];
     run(20 * MS, alike, 1000 * MS);
