@@ -34,8 +34,8 @@ void rbi_hrw_build(uint16_t *owner,
                    const struct rbi_hrw_member *members,
                    unsigned member_count);
 
-/** Slot of a key: a mix of it, so that sequential keys spread too. No division. */
-static inline uint32_t rbi_hrw_slot(uint64_t key, uint32_t slots)
+/** A mix of a key, so that sequential keys spread too: its upper bits are the better ones. */
+static inline uint64_t rbi_hrw_spread(uint64_t key)
 {
     uint64_t x = key;
     x ^= x >> 32;
@@ -43,7 +43,13 @@ static inline uint32_t rbi_hrw_slot(uint64_t key, uint32_t slots)
     x ^= x >> 32;
     x *= UINT64_C(0xd6e8feb86659fd93);
     x ^= x >> 32;
-    return (uint32_t)(x >> 16) & (slots - 1);
+    return x;
+}
+
+/** Slot of a key, of a power of two of them. No division. */
+static inline uint32_t rbi_hrw_slot(uint64_t key, uint32_t slots)
+{
+    return (uint32_t)(rbi_hrw_spread(key) >> 16) & (slots - 1);
 }
 
 #endif
