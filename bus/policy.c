@@ -70,6 +70,7 @@ static const struct rbi_shield_policy shield_polaris = {
     .probe_timeout_ms = 1000,
     .close_ok = 8,
     .close_of = 10,
+    .close_fails = 2,
 };
 
 static const struct rbi_shield_policy shield_finagle = {

@@ -94,6 +94,7 @@ struct rbi_shield_policy {
     uint32_t close_ok; /* successes */
     uint32_t close_of; /* of so many probes */
     uint32_t ramp_ms;
+    uint32_t close_fails; /* failed probes that are forgiven; one more opens it again */
 };
 
 enum rbi_panic_mode { RBI_PANIC_IGNORE_SHIELD = 0, RBI_PANIC_FAIL = 1 };
