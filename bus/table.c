@@ -93,7 +93,7 @@ size_t rbi_table_scratch_bytes(const struct rbi_table_shape *shape,
                                unsigned old_count)
 {
     size_t bytes = 2 * bytes_of(member_count, sizeof(struct rbi_table_candidate)) +
-                   bytes_of(old_count, sizeof(uint32_t));
+                   bytes_of(old_count, sizeof(struct rbi_table_fate));
     if (shape->kind == RBI_TABLE_MAGLEV) {
         bytes += bytes_of(member_count, sizeof(struct rbi_table_walker));
     } else if (shape->strict != 0) {
@@ -133,8 +133,8 @@ void rbi_table_build_begin(struct rbi_table_build *build,
     free_bytes += bytes_of(member_count, sizeof(struct rbi_table_candidate));
     build->raised = (struct rbi_table_candidate *)(void *)free_bytes;
     free_bytes += bytes_of(member_count, sizeof(struct rbi_table_candidate));
-    build->fates = (uint32_t *)(void *)free_bytes;
-    free_bytes += bytes_of(old != NULL ? old->member_count : 0, sizeof(uint32_t));
+    build->fates = (struct rbi_table_fate *)(void *)free_bytes;
+    free_bytes += bytes_of(old != NULL ? old->member_count : 0, sizeof(struct rbi_table_fate));
     collect(build);
     if (shape->kind == RBI_TABLE_MAGLEV) {
         rbi_table_maglev_begin(build, free_bytes);

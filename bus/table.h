@@ -90,6 +90,7 @@ rbi_table_owner(const uint16_t *owners, uint32_t slots, unsigned rank, uint32_t 
 /* ---- building -------------------------------------------------------------------------- */
 
 struct rbi_table_candidate;
+struct rbi_table_fate;
 struct rbi_table_place;
 struct rbi_table_walker;
 
@@ -125,7 +126,7 @@ struct rbi_table_build {
     uint32_t raised_count;
     struct rbi_table_candidate *candidates; /* members with a weight */
     struct rbi_table_candidate *raised;     /* those of them that may gain slots */
-    uint32_t *fates;                        /* what became of the members of the old table */
+    struct rbi_table_fate *fates;           /* what became of the members of the old table */
     struct rbi_table_match match;
     struct rbi_table_filling filling;
 };

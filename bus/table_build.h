@@ -28,10 +28,16 @@ struct rbi_table_candidate {
     uint32_t index; /* into the members */
 };
 
-/** What became of a member of the old table: its index now, or RBI_TABLE_NONE, and this. */
-#define RBI_TABLE_FATE_LOWERED (1U << 16) /* may lose slots */
-#define RBI_TABLE_FATE_RAISED  (1U << 17)
-#define RBI_TABLE_FATE_INDEX   0xffffU
+/** What became of a member of the old table. */
+struct rbi_table_fate {
+    struct rbi_table_candidate now; /* index RBI_TABLE_NONE: it owns nothing any more */
+    uint64_t seed;                  /* as it was */
+    uint32_t weight;
+    uint32_t marks;
+};
+
+#define RBI_TABLE_LOWERED 1U /* may lose slots */
+#define RBI_TABLE_RAISED  2U
 
 struct rbi_table_place {
     uint64_t score;

@@ -122,44 +122,34 @@ static uint32_t rank_slot(struct rbi_table_build *build, uint32_t slot)
 
 /** The owners of a slot in the old table. */
 struct owned {
-    uint16_t before[RBI_TABLE_RANKS_MAX]; /* index there */
-    uint32_t fate[RBI_TABLE_RANKS_MAX];
+    const struct rbi_table_fate *fate[RBI_TABLE_RANKS_MAX];
     uint32_t count;
-    uint32_t fates; /* all of their marks */
+    uint32_t marks; /* of all of them */
 };
 
-static void owned_read(struct owned *owned, const struct rbi_table_build *build, uint32_t slot)
+static inline void
+owned_read(struct owned *owned, const struct rbi_table_build *build, uint32_t slot)
 {
     owned->count = 0;
-    owned->fates = 0;
+    owned->marks = 0;
     for (uint32_t rank = 0; rank < build->shape.ranks; rank++) {
         const uint16_t index = build->old->owners[(size_t)rank * build->shape.slots + slot];
         if (index == RBI_TABLE_NONE) {
             break;
         }
         RBI_ASSERT(index < build->old->member_count);
-        owned->before[owned->count] = index;
-        owned->fate[owned->count] = build->fates[index];
-        owned->fates |= build->fates[index];
+        owned->fate[owned->count] = &build->fates[index];
+        owned->marks |= build->fates[index].marks;
         owned->count++;
     }
 }
 
-static struct rbi_table_candidate candidate_of(const struct rbi_table_member *members,
-                                               uint32_t index)
-{
-    return (struct rbi_table_candidate){.seed = rbi_hrw_seed(members[index].instance),
-                                        .weight = members[index].weight,
-                                        .index = index};
-}
-
 /** Takes over a slot whose owners are as they were; indices may have moved. */
-static void carry(struct rbi_table_build *build, const struct owned *owned, uint32_t slot)
+static inline void carry(struct rbi_table_build *build, const struct owned *owned, uint32_t slot)
 {
     for (uint32_t rank = 0; rank < build->shape.ranks; rank++) {
         build->owners[(size_t)rank * build->shape.slots + slot] =
-            rank < owned->count ? (uint16_t)(owned->fate[rank] & RBI_TABLE_FATE_INDEX)
-                                : RBI_TABLE_NONE;
+            rank < owned->count ? (uint16_t)owned->fate[rank]->now.index : RBI_TABLE_NONE;
     }
 }
 
@@ -167,103 +157,107 @@ static void carry(struct rbi_table_build *build, const struct owned *owned, uint
 static bool
 raised_enter(const struct rbi_table_build *build, const struct owned *owned, uint32_t slot)
 {
-    if (owned->count < build->shape.ranks) {
+    if (build->raised_count == 0 || owned->count < build->shape.ranks) {
         return build->raised_count != 0;
     }
     const uint64_t slot_seed = rbi_hrw_slot_seed(slot);
-    const struct rbi_table_candidate last =
-        candidate_of(build->members, owned->fate[owned->count - 1] & RBI_TABLE_FATE_INDEX);
+    const struct rbi_table_candidate *last = &owned->fate[owned->count - 1]->now;
     struct best best;
     best_init(&best, 1);
-    best_offer(&best, slot_seed, &last);
+    best_offer(&best, slot_seed, last);
     for (uint32_t i = 0; i < build->raised_count; i++) {
         best_offer(&best, slot_seed, &build->raised[i]);
     }
-    return best.kept[0].candidate != &last;
+    return best.kept[0].candidate != last;
 }
 
 /** Whether all of the best are as good as the last old owner was, so that no outsider is better. */
 static bool still_best(const struct best *best,
                        const struct rbi_table_build *build,
-                       const struct owned *owned,
+                       const struct rbi_table_fate *last,
                        uint64_t slot_seed)
 {
     if (best->count < best->ranks) {
         return false;
     }
-    const struct rbi_table_member *last = &build->old->members[owned->before[owned->count - 1]];
-    const uint64_t score =
-        rbi_hrw_minus_log2(rbi_hrw_hash(rbi_hrw_seed(last->instance), slot_seed));
+    const uint64_t score = rbi_hrw_minus_log2(rbi_hrw_hash(last->seed, slot_seed));
     const struct kept *worst = &best->kept[best->ranks - 1];
-    return !rbi_hrw_better(score, last->weight, last->instance, worst->score,
-                           worst->candidate->weight,
+    return !rbi_hrw_better(score, last->weight, build->old->members[last - build->fates].instance,
+                           worst->score, worst->candidate->weight,
                            build->members[worst->candidate->index].instance);
 }
 
 static uint32_t update_slot(struct rbi_table_build *build, uint32_t slot)
 {
-    const uint32_t marks = RBI_TABLE_FATE_LOWERED | RBI_TABLE_FATE_RAISED;
     const uint32_t used = build->raised_count + build->shape.ranks;
     struct owned owned;
     owned_read(&owned, build, slot);
-    if ((owned.fates & marks) == 0 && !raised_enter(build, &owned, slot)) {
+    if (owned.marks == 0 && !raised_enter(build, &owned, slot)) {
         carry(build, &owned, slot);
         return used;
     }
     const uint64_t slot_seed = rbi_hrw_slot_seed(slot);
-    struct rbi_table_candidate stayed[RBI_TABLE_RANKS_MAX];
     struct best best;
     best_init(&best, build->shape.ranks);
     for (uint32_t i = 0; i < owned.count; i++) {
-        const uint32_t index = owned.fate[i] & RBI_TABLE_FATE_INDEX;
-        if (index != RBI_TABLE_NONE && (owned.fate[i] & RBI_TABLE_FATE_RAISED) == 0) {
-            stayed[i] = candidate_of(build->members, index);
-            best_offer(&best, slot_seed, &stayed[i]);
+        const struct rbi_table_fate *fate = owned.fate[i];
+        if (fate->now.index != RBI_TABLE_NONE && (fate->marks & RBI_TABLE_RAISED) == 0) {
+            best_offer(&best, slot_seed, &fate->now);
         }
     }
     for (uint32_t i = 0; i < build->raised_count; i++) {
         best_offer(&best, slot_seed, &build->raised[i]);
     }
     const bool outsiders = owned.count == build->shape.ranks; /* else all were among the owners */
-    if ((owned.fates & RBI_TABLE_FATE_LOWERED) != 0 && outsiders &&
-        !still_best(&best, build, &owned, slot_seed)) {
+    if ((owned.marks & RBI_TABLE_LOWERED) != 0 && outsiders &&
+        !still_best(&best, build, owned.fate[owned.count - 1], slot_seed)) {
         return used + rank_slot(build, slot);
     }
     best_write(&best, build, slot);
     return used;
 }
 
-/** Notes what became of the old members. @return how many of the old and new differ */
+/** Notes for each old member that it is gone. @return how many of them owned something */
+static uint32_t forget_all(struct rbi_table_build *build)
+{
+    uint32_t gone = 0;
+    for (uint32_t i = 0; i < build->old->member_count; i++) {
+        const struct rbi_table_member *was = &build->old->members[i];
+        build->fates[i] = (struct rbi_table_fate){.now.index = RBI_TABLE_NONE,
+                                                  .seed = rbi_hrw_seed(was->instance),
+                                                  .weight = was->weight,
+                                                  .marks = RBI_TABLE_LOWERED};
+        gone += was->weight != 0;
+    }
+    return gone;
+}
+
+/** Notes what became of the old members, and who is raised. @return how many members differ */
 static uint32_t compare(struct rbi_table_build *build)
 {
     const struct rbi_table *old = build->old;
-    uint32_t changes = 0;
+    uint32_t changes = forget_all(build);
     uint32_t was = 0;
-    for (uint32_t i = 0; i < old->member_count; i++) {
-        const bool weighed = old->members[i].weight != 0;
-        build->fates[i] = RBI_TABLE_NONE | (weighed ? RBI_TABLE_FATE_LOWERED : 0);
-        changes += weighed;
-    }
     for (uint32_t i = 0; i < build->candidate_count; i++) {
-        const struct rbi_table_candidate *candidate = &build->candidates[i];
-        const int32_t instance = build->members[candidate->index].instance;
+        const struct rbi_table_candidate *now = &build->candidates[i];
+        const int32_t instance = build->members[now->index].instance;
         while (was < old->member_count && old->members[was].instance < instance) {
             was++;
         }
         const bool known = was < old->member_count && old->members[was].instance == instance &&
                            old->members[was].weight != 0;
         const uint32_t before = known ? old->members[was].weight : 0;
-        if (candidate->weight > before) {
-            build->raised[build->raised_count++] = *candidate;
+        if (now->weight > before) {
+            build->raised[build->raised_count++] = *now;
+        }
+        if (known) {
+            build->fates[was].now = *now;
+            build->fates[was].marks = now->weight < before   ? RBI_TABLE_LOWERED
+                                      : now->weight > before ? RBI_TABLE_RAISED
+                                                             : 0;
         }
         changes += known ? 0 : 1;
-        if (known) {
-            build->fates[was] = candidate->index;
-            build->fates[was] |= candidate->weight < before   ? RBI_TABLE_FATE_LOWERED
-                                 : candidate->weight > before ? RBI_TABLE_FATE_RAISED
-                                                              : 0;
-            changes -= candidate->weight == before;
-        }
+        changes -= known && now->weight == before; /* it was counted as gone */
     }
     return changes;
 }

@@ -108,29 +108,49 @@ static void ask(struct rbi_table_build *build, uint32_t by, uint32_t slot, uint6
     match->score = turned_away.score;
 }
 
-/** Asks the best candidate for the slot, of those that it likes less than the last one. */
-static uint32_t ask_next(struct rbi_table_build *build, uint32_t slot, bool first)
+/** A slot asks its first choice, which ranking has found. */
+static uint32_t ask_first(struct rbi_table_build *build, uint32_t slot)
+{
+    const uint32_t index = build->owners[slot];
+    uint32_t by = 0; /* lower bound: candidates are sorted by index */
+    for (uint32_t count = build->candidate_count; count > 0;) {
+        const uint32_t half = count / 2;
+        if (build->candidates[by + half].index < index) {
+            by += half + 1;
+            count -= half + 1;
+        } else {
+            count = half;
+        }
+    }
+    ask(build, by, slot,
+        rbi_hrw_minus_log2(rbi_hrw_hash(build->candidates[by].seed, rbi_hrw_slot_seed(slot))));
+    return 4;
+}
+
+/** The slot that was turned away asks the best of those that it likes less. */
+static uint32_t ask_next(struct rbi_table_build *build)
 {
     const struct rbi_table_candidate *all = build->candidates;
-    const uint64_t slot_seed = rbi_hrw_slot_seed(slot);
     const uint64_t last_score = build->match.score;
     const uint32_t last = build->match.by;
+    const uint32_t slot = build->match.seeker;
+    const uint64_t slot_seed = rbi_hrw_slot_seed(slot);
     uint32_t best = build->candidate_count;
     uint64_t best_score = 0;
     for (uint32_t i = 0; i < build->candidate_count; i++) {
         const uint64_t score = rbi_hrw_minus_log2(rbi_hrw_hash(all[i].seed, slot_seed));
-        const bool open = first || rbi_hrw_better(last_score, all[last].weight, (int32_t)last,
-                                                  score, all[i].weight, (int32_t)i);
-        if (open && (best == build->candidate_count ||
-                     rbi_hrw_better(score, all[i].weight, (int32_t)i, best_score, all[best].weight,
-                                    (int32_t)best))) {
+        if (rbi_hrw_better(last_score, all[last].weight, (int32_t)last, score, all[i].weight,
+                           (int32_t)i) &&
+            (best == build->candidate_count ||
+             rbi_hrw_better(score, all[i].weight, (int32_t)i, best_score, all[best].weight,
+                            (int32_t)best))) {
             best = i;
             best_score = score;
         }
     }
     RBI_ASSERT(best < build->candidate_count); /* there is room for all */
     ask(build, best, slot, best_score);
-    return build->candidate_count + 1;
+    return 2 * build->candidate_count + 1;
 }
 
 /** Writes owner @p index in front of the ranks of a slot, where it may stand already. */
@@ -158,9 +178,9 @@ uint32_t rbi_table_strict_step(struct rbi_table_build *build, uint32_t budget)
     }
     while (build->phase == RBI_TABLE_MATCH && used < budget) {
         if (match->seeker != build->shape.slots) {
-            used += ask_next(build, match->seeker, false);
+            used += ask_next(build);
         } else if (build->slot < build->shape.slots) {
-            used += ask_next(build, build->slot++, true);
+            used += ask_first(build, build->slot++);
         } else {
             build->phase = RBI_TABLE_SEAT;
             build->slot = 0;
