@@ -9,8 +9,8 @@
  * of the list (docs/guide/rights.md has the table). A rule matches when all that it says matches;
  * what it leaves open matches everybody.
  *
- * Rules are many, and callers ask about many objects: what a rule says of the caller is matched once
- * (rbi_acl_bind()), and only the rules that are left are walked for each object.
+ * Rules are many, and callers ask about many objects: what a rule says of the caller is matched
+ * once (rbi_acl_bind()), and only the rules that are left are walked for each object.
  */
 #include "bus/policy.h"
 
@@ -27,7 +27,7 @@ enum rbi_acl_verb {
 
 /** What holds where no rule does. */
 enum rbi_acl_default {
-    RBI_ACL_DEFAULT_REALM = 0, /* allowed inside a realm, denied across realms: as shipped */
+    RBI_ACL_DEFAULT_REALM = 0, /* as shipped: denied across realms; who is anonymous is in none */
     RBI_ACL_DEFAULT_ALLOW = 1,
     RBI_ACL_DEFAULT_DENY = 2,
 };

@@ -61,7 +61,9 @@
     X(DRAIN, drain, 32, 0)     /* tool: an instance is to drain, or not any more */                \
     X(DRAIN_ORDER, drain_order, 33, 0)   /* daemon to that instance */                             \
     X(DRAIN_REPORT, drain_report, 34, 0) /* that instance: how far it is; unanswered */            \
-    X(DRAIN_STATE, drain_state, 35, 0)   /* daemon, answers DRAIN: as far as it has been told */
+    X(DRAIN_STATE, drain_state, 35, 0)   /* daemon, answers DRAIN: as far as it has been told */   \
+    X(REPLACED, replaced, 41, 0) /* daemon: another has taken your name over; the end follows */   \
+    X(RIGHTS, rights, 42, 0)     /* daemon: the rules have changed; what was DENIED may be asked */
 
 enum rbi_wire_type {
 #define RBI_WIRE_TYPE_ENUM(NAME, name, value, fds) RBI_WIRE_##NAME = (value),
@@ -112,7 +114,8 @@ struct rbi_text {
     F(u64, page_bytes, 9, 1)                                                                       \
     F(u64, pool_bytes, 10, 1)                                                                      \
     F(u64, daemon_incarnation, 11, 0) /* of the daemon that gave the incarnation */                \
-    F(u64, cookie, 12, 0)             /* proves that it is the same endpoint that comes back */
+    F(u64, cookie, 12, 0)             /* proves that it is the same endpoint that comes back */    \
+    F(u8, takeover, 13, 0)            /* 1: also from an instance that lives, if it may */
 #define RBI_WIRE_FIELDS_registered(F)                                                              \
     F(u64, cluster, 1, 1)                                                                          \
     F(i32, instance, 2, 1)                                                                         \
@@ -210,9 +213,11 @@ struct rbi_text {
     F(u64, cluster, 2, 1) /* the other end */                                                      \
     F(i32, instance, 3, 1)                                                                         \
     F(u32, incarnation, 4, 1)                                                                      \
-    F(u8, requester, 5, 1)   /* 1: the sender had sent the INTRODUCE */                            \
-    F(u64, side_bytes, 6, 1) /* of the sender's side */
-#define RBI_WIRE_FIELDS_settled(F) F(u64, revision, 1, 1)
+    F(u8, requester, 5, 1)                            /* 1: the sender had sent the INTRODUCE */   \
+    F(u64, side_bytes, 6, 1)                          /* of the sender's side */
+#define RBI_WIRE_FIELDS_replaced(F) F(u32, uid, 1, 1) /* of the one who has it now */
+#define RBI_WIRE_FIELDS_rights(F)   F(u64, epoch, 1, 1)
+#define RBI_WIRE_FIELDS_settled(F)  F(u64, revision, 1, 1)
 
 enum rbi_change { RBI_CHANGE_ADDED = 1, RBI_CHANGE_UPDATED = 2, RBI_CHANGE_REMOVED = 3 };
 enum rbi_drain_what { RBI_DRAIN_START = 1, RBI_DRAIN_STOP = 2, RBI_DRAIN_LOOK = 3 };

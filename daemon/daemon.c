@@ -124,6 +124,9 @@ static int daemon_init_tables(struct rbi_daemon *daemon)
     if (result == 0) {
         result = rbi_relink_init(&daemon->relink);
     }
+    if (result == 0) {
+        result = rbi_rights_init(&daemon->rights);
+    }
     if (result == 0 && getrandom(&daemon->incarnation, sizeof(daemon->incarnation), 0) !=
                            (ssize_t)sizeof(daemon->incarnation)) {
         result = -EIO;
@@ -234,6 +237,7 @@ void rbi_daemon_deinit(struct rbi_daemon *daemon)
     daemon->loop = rbi_loop_free(daemon->loop);
     rbi_publish_deinit(&daemon->publish);
     rbi_relink_deinit(&daemon->relink);
+    rbi_rights_deinit(&daemon->rights);
     rbi_links_deinit(&daemon->links);
     rbi_watches_deinit(&daemon->watches);
     rbi_registry_deinit(&daemon->registry);

@@ -15,6 +15,7 @@
 #include "daemon/quota.h"
 #include "daemon/registry.h"
 #include "daemon/relink.h"
+#include "daemon/rights.h"
 #include "daemon/settle.h"
 #include "daemon/watch.h"
 
@@ -41,6 +42,9 @@
     X(queue_overflows)                                                                             \
     X(control_stalls)                                                                              \
     X(quota_refusals)                                                                              \
+    X(denied)                                                                                      \
+    X(links_revoked)                                                                               \
+    X(names_taken_over)                                                                            \
     X(inflight_waits)                                                                              \
     X(no_pidfd)                                                                                    \
     X(no_fds)                                                                                      \
@@ -77,6 +81,7 @@ struct rbi_daemon {
     struct rbi_absences absences;
     struct rbi_links links;
     struct rbi_relink relink;
+    struct rbi_rights rights;
     struct rbi_settle settle;
     struct rbi_closer closer;
     struct rbi_daemon_counters counters;

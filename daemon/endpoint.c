@@ -39,8 +39,9 @@ struct rbi_endpoint *rbi_endpoint_free(struct rbi_endpoint *endpoint)
     if (!endpoint) {
         return NULL;
     }
-    const enum rbi_reason reason =
-        endpoint->state == RBI_ENDPOINT_CLOSED ? RBI_REASON_LEFT : RBI_REASON_CRASHED;
+    const enum rbi_reason reason = endpoint->replaced                       ? RBI_REASON_REPLACED
+                                   : endpoint->state == RBI_ENDPOINT_CLOSED ? RBI_REASON_LEFT
+                                                                            : RBI_REASON_CRASHED;
     rbi_registry_hide(endpoint->daemon, endpoint, reason);
     rbi_relink_clear(endpoint);
     rbi_link_endpoint_gone(endpoint, reason);

@@ -43,7 +43,8 @@ struct rbi_endpoint {
     uint64_t drain_log_tat_ns;    /* theoretical arrival time of the next line about it */
     uint64_t drain_logs_withheld; /* since the last line */
     uint32_t weight;
-    bool visible; /* in the directory */
+    bool visible;  /* in the directory */
+    bool replaced; /* ends because another has taken its name over */
     uint32_t slot;
     uint64_t cookie;
     char set[RBI_DIRECTORY_LABEL_MAX + 1];

@@ -37,20 +37,6 @@ static struct rbi_endpoint *drain_find(const struct rbi_request *request)
     return endpoint;
 }
 
-/** Whoever may stop the process may drain it. */
-static bool drain_allowed(const struct rbi_request *request, const struct rbi_endpoint *endpoint)
-{
-    const uint32_t uid = request->peer->uid;
-    if (uid == 0 || uid == endpoint->peer->uid) {
-        return true;
-    }
-    rbi_request_refuse(request, RBI_CODE_DENIED,
-                       "%.150s belongs to uid %" PRIu32 ", not to %" PRIu32
-                       ": drain it as that user or as root",
-                       endpoint->path.bytes, endpoint->peer->uid, uid);
-    return false;
-}
-
 static void drain_log(const struct rbi_request *request, struct rbi_endpoint *endpoint, bool start)
 {
     if (rbi_gcra_take(&endpoint->drain_log_tat_ns, rbi_loop_now_ns(request->daemon->loop),
@@ -94,7 +80,7 @@ void rbi_handle_drain(const struct rbi_request *request)
         return;
     }
     if (what != RBI_DRAIN_LOOK) {
-        if (!drain_allowed(request, endpoint)) {
+        if (!rbi_rights_admin(request, endpoint)) {
             return;
         }
         drain_order(request, endpoint, what == RBI_DRAIN_START);

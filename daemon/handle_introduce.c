@@ -143,7 +143,13 @@ void rbi_handle_introduce(const struct rbi_request *request)
     struct rbi_link_charges charges = {.place = NULL};
     struct rbi_link *link = NULL;
     struct rbi_endpoint *server = introduce_server(request);
+    struct rbi_text why;
     if (!server || !introduce_check(request, server)) {
+        return;
+    }
+    if (!rbi_rights_may_link(request->peer->endpoint, server, &why)) {
+        request->daemon->counters.introductions_failed++;
+        rbi_rights_refuse(request, &why);
         return;
     }
     if (!introduce_charge(request, server, &charges)) {

@@ -181,18 +181,63 @@ static void registration_describe(const struct rbi_request *request, struct rbi_
     }
 }
 
+/** @return whether it may have the name; if not the client has been told */
+static bool registration_own(const struct rbi_request *request, const struct rbi_endpoint *endpoint)
+{
+    struct rbi_text why;
+    if (endpoint->name_offset == 0 ||
+        rbi_rights_may_own(request->peer, endpoint, RBI_ACL_OWN, request->peer->uid, &why)) {
+        return true;
+    }
+    rbi_rights_refuse(request, &why);
+    return false;
+}
+
+/** Whoever holds the address that is asked for, alive as far as we know, or NULL. */
+static struct rbi_endpoint *registration_holder(const struct rbi_request *request,
+                                                const struct rbi_endpoint *endpoint)
+{
+    const struct rbi_cluster *cluster =
+        rbi_registry_cluster(&request->daemon->registry, endpoint->cluster_id);
+    return cluster ? rbi_cluster_member(cluster, endpoint->instance) : NULL;
+}
+
 /** Makes sure that whoever holds the address is alive: a restart can be quicker than the news. */
 static void registration_verify_holder(const struct rbi_request *request,
                                        const struct rbi_endpoint *endpoint)
 {
-    const struct rbi_cluster *cluster =
-        rbi_registry_cluster(&request->daemon->registry, endpoint->cluster_id);
-    const struct rbi_endpoint *holder =
-        cluster ? rbi_cluster_member(cluster, endpoint->instance) : NULL;
+    const struct rbi_endpoint *holder = registration_holder(request, endpoint);
     if (holder) {
         rbi_peer_verify(holder->peer);
         rbi_peers_reap(request->daemon);
     }
+}
+
+/** Ends the instance that has the name, when that is asked for. @return false: it may not */
+static bool registration_take_over(const struct rbi_request *request,
+                                   const struct rbi_endpoint *endpoint)
+{
+    struct rbi_text why;
+    struct rbi_endpoint *holder = registration_holder(request, endpoint);
+    if (!holder || !request->body->registration.takeover ||
+        strcmp(holder->path.bytes, endpoint->path.bytes) != 0) {
+        return true; /* free, or refused as ever */
+    }
+    if (!rbi_rights_may_own(request->peer, endpoint, RBI_ACL_TAKEOVER, holder->peer->uid, &why)) {
+        rbi_rights_refuse(request, &why);
+        return false;
+    }
+    rbi_log(RBI_LOG_INFO, "taken_over",
+            "path=%s incarnation=%" PRIu32 " uid=%" PRIu32 " by_uid=%" PRIu32 " by_pid=%s",
+            holder->path.bytes, holder->incarnation, holder->peer->uid, request->peer->uid,
+            rbi_log_pid(&(struct rbi_log_pid){{0}}, request->peer->pid));
+    const struct rbi_wire_replaced replaced = {.uid = request->peer->uid};
+    rbi_peer_send(holder->peer, RBI_WIRE_REPLACED, &replaced, 0);
+    holder->replaced = true;
+    rbi_peer_doom(holder->peer, "another has taken its name over");
+    rbi_peers_reap(request->daemon);
+    request->daemon->counters.names_taken_over++;
+    return true;
 }
 
 /** Enters it and makes it visible. @return false: the client has been told */
@@ -200,7 +245,8 @@ static bool registration_enter(const struct rbi_request *request, struct rbi_end
 {
     struct rbi_text why;
     registration_verify_holder(request, endpoint);
-    if (request->peer->doomed) {
+    if (request->peer->doomed || !registration_take_over(request, endpoint) ||
+        request->peer->doomed) {
         return false; /* what was told of the holder's end did not reach it */
     }
     const int result = rbi_registry_add(request->daemon, endpoint, &why);
@@ -224,12 +270,12 @@ static bool registration_enter(const struct rbi_request *request, struct rbi_end
 
 static bool registration_make(const struct rbi_request *request, struct rbi_endpoint *endpoint)
 {
-    if (!registration_name(request, endpoint) || !registration_charge(request, endpoint) ||
-        !registration_adopt(request, endpoint)) {
+    if (!registration_name(request, endpoint)) {
         return false;
     }
     registration_describe(request, endpoint);
-    return registration_enter(request, endpoint);
+    return registration_own(request, endpoint) && registration_charge(request, endpoint) &&
+           registration_adopt(request, endpoint) && registration_enter(request, endpoint);
 }
 
 void rbi_handle_registration(const struct rbi_request *request)
@@ -257,6 +303,7 @@ void rbi_handle_registration(const struct rbi_request *request)
         return;
     }
     peer->endpoint = endpoint;
+    rbi_rights_forget(peer); /* it has a path by now */
     request->daemon->counters.registrations++;
     rbi_log(endpoint->cluster ? RBI_LOG_INFO : RBI_LOG_DEBUG, "registered",
             "path=%s incarnation=%" PRIu32 " uid=%" PRIu32 " pid=%s", endpoint->path.bytes,

@@ -69,7 +69,7 @@ void rbi_interest_add(const struct rbi_request *request,
         return;
     }
     rbi_request_ok(request, request->daemon->registry.revision);
-    rbi_watch_send_present(peer, path);
+    rbi_watch_send_present(peer, kind, path);
 }
 
 void rbi_interest_remove(const struct rbi_request *request,

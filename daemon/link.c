@@ -191,10 +191,13 @@ void rbi_link_set_linked(struct rbi_link *link)
     link->linked = true;
 }
 
-static void
-link_tell_down(const struct rbi_link *link, struct rbi_endpoint *end, enum rbi_reason reason)
+static void link_tell_down(const struct rbi_link *link,
+                           struct rbi_endpoint *end,
+                           enum rbi_reason reason,
+                           const char *text)
 {
-    const struct rbi_wire_link_down down = {.link_id = link->id, .reason = (uint32_t)reason};
+    struct rbi_wire_link_down down = {.link_id = link->id, .reason = (uint32_t)reason};
+    rbi_text_set(&down.text, text);
     rbi_peer_send(end->peer, RBI_WIRE_LINK_DOWN, &down, 0);
 }
 
@@ -205,14 +208,14 @@ void rbi_link_end(struct rbi_link *link,
                   const char *text)
 {
     if (link->server != silent) {
-        link_tell_down(link, link->server, reason);
+        link_tell_down(link, link->server, reason, text);
     }
     if (!link->linked) {
         link->daemon->counters.introductions_failed++;
     }
     if (link->requester != silent) {
         if (link->linked) {
-            link_tell_down(link, link->requester, reason);
+            link_tell_down(link, link->requester, reason, text);
         } else {
             rbi_peer_send_error(link->requester->peer, link->serial, code, 0, "%s", text);
         }

@@ -94,7 +94,7 @@ static void peer_log_end(const struct rbi_peer *peer)
                 rbi_log_pid(&(struct rbi_log_pid){{0}}, peer->pid), peer->doom_reason);
         return;
     }
-    const bool left = endpoint->state == RBI_ENDPOINT_CLOSED;
+    const bool left = endpoint->state == RBI_ENDPOINT_CLOSED || endpoint->replaced;
     rbi_log(endpoint->cluster ? RBI_LOG_INFO : RBI_LOG_DEBUG, left ? "left" : "died",
             "path=%s incarnation=%" PRIu32 " uid=%" PRIu32 " pid=%s why=\"%s\"",
             endpoint->path.bytes, endpoint->incarnation, peer->uid,

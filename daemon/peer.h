@@ -16,6 +16,7 @@
 #include "daemon/loop.h"
 #include "daemon/query.h"
 #include "daemon/quota.h"
+#include "daemon/rights.h"
 #include "shm/handoff.h"
 
 struct rbi_daemon;
@@ -44,6 +45,7 @@ struct rbi_peer {
     struct rbi_endpoint *endpoint;
     struct rbi_list watches;
     uint32_t watch_count;
+    struct rbi_peer_rights rights;
     uint64_t last_event_revision; /* a change is told once, however many prefixes match */
 
     /* In. */

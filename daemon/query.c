@@ -17,11 +17,15 @@ static uint64_t query_age_ms(const struct rbi_daemon *daemon, uint64_t since_ns)
     return (rbi_loop_now_ns(daemon->loop) - since_ns) / 1000000;
 }
 
-static bool query_wants(const struct rbi_query_run *run, const struct rbi_endpoint *endpoint)
+/** Whether a row is about what was asked for, and what its asker may see. */
+static bool query_wants(struct rbi_peer *peer, const struct rbi_endpoint *endpoint)
 {
-    return run->prefix.length == 0 ||
-           rbi_path_has_prefix(endpoint->path.bytes, endpoint->path.length, run->prefix.bytes,
-                               run->prefix.length);
+    const struct rbi_query_run *run = &peer->query;
+    struct rbi_text why;
+    return (run->prefix.length == 0 ||
+            rbi_path_has_prefix(endpoint->path.bytes, endpoint->path.length, run->prefix.bytes,
+                                run->prefix.length)) &&
+           rbi_rights_may(peer, RBI_ACL_WATCH, endpoint, &why);
 }
 
 static enum row_result query_row(struct rbi_peer *peer,
@@ -67,7 +71,7 @@ static enum row_result query_next_endpoint(struct rbi_peer *peer)
     {
         const struct rbi_endpoint *endpoint =
             RBI_CONTAINER_OF(node, struct rbi_endpoint, in_registry);
-        if (endpoint->number <= run->cursor || !query_wants(run, endpoint)) {
+        if (endpoint->number <= run->cursor || !query_wants(peer, endpoint)) {
             continue;
         }
         const enum row_result result = query_send_endpoint(peer, endpoint);
@@ -88,7 +92,7 @@ static enum row_result query_next_link(struct rbi_peer *peer)
     {
         const struct rbi_link *link = RBI_CONTAINER_OF(node, struct rbi_link, in_links);
         if (link->number <= run->cursor ||
-            (!query_wants(run, link->requester) && !query_wants(run, link->server))) {
+            (!query_wants(peer, link->requester) && !query_wants(peer, link->server))) {
             continue;
         }
         const struct rbi_wire_row_link row = {

@@ -134,6 +134,7 @@ static int relink_pair(struct rbi_claim *claim,
                         body->requester ? &claim->charges : charges);
     claim_free(claim);
     endpoint->daemon->counters.links_restored++;
+    rbi_rights_recheck_link(link); /* the rules may have changed while there was no daemon */
     return 1;
 }
 

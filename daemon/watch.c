@@ -169,10 +169,24 @@ static void watch_event_fill(struct rbi_wire_event *event,
                                      .reason = (uint32_t)reason};
 }
 
-static void watch_send_present(struct rbi_peer *peer, const struct rbi_endpoint *endpoint)
+/** Targets are told of whatever is there: whoever may not be linked to it is to learn why. */
+static bool
+watch_may(struct rbi_peer *peer, enum rbi_watch_kind kind, const struct rbi_endpoint *endpoint)
+{
+    struct rbi_text why;
+    if (kind == RBI_WATCH_TARGET || rbi_rights_may(peer, RBI_ACL_WATCH, endpoint, &why)) {
+        return true;
+    }
+    peer->rights.hidden = true;
+    return false;
+}
+
+static void watch_send_present(struct rbi_peer *peer,
+                               enum rbi_watch_kind kind,
+                               const struct rbi_endpoint *endpoint)
 {
     struct rbi_wire_event event;
-    if (endpoint->visible) {
+    if (endpoint->visible && watch_may(peer, kind, endpoint)) {
         watch_event_fill(&event, endpoint, RBI_CHANGE_ADDED, RBI_REASON_NONE);
         event.initial = 1;
         rbi_peer_send_event(peer, &event);
@@ -180,23 +194,26 @@ static void watch_send_present(struct rbi_peer *peer, const struct rbi_endpoint 
 }
 
 /** Members of a cluster: all, or the one that a path of 7 elements names. */
-static void watch_send_cluster(struct rbi_peer *peer, const struct rbi_pidf *pidf)
+static void
+watch_send_cluster(struct rbi_peer *peer, enum rbi_watch_kind kind, const struct rbi_pidf *pidf)
 {
     const struct rbi_cluster *cluster =
         rbi_registry_cluster(&peer->daemon->registry, pidf->cluster);
     for (uint32_t i = 0; cluster && i < cluster->member_count; i++) {
         if (pidf->instance == 0 || cluster->members[i]->instance == pidf->instance) {
-            watch_send_present(peer, cluster->members[i]);
+            watch_send_present(peer, kind, cluster->members[i]);
         }
     }
 }
 
-void rbi_watch_send_present(struct rbi_peer *peer, const struct rbi_text *path)
+void rbi_watch_send_present(struct rbi_peer *peer,
+                            enum rbi_watch_kind kind,
+                            const struct rbi_text *path)
 {
     struct rbi_pidf pidf;
     struct rbi_path_info info;
     if (rbi_pidf_parse(path->bytes, path->length, &pidf, &info) == 0) {
-        watch_send_cluster(peer, &pidf);
+        watch_send_cluster(peer, kind, &pidf);
         return;
     }
     RBI_LIST_EACH(node, spare, &peer->daemon->registry.endpoints)
@@ -205,13 +222,24 @@ void rbi_watch_send_present(struct rbi_peer *peer, const struct rbi_text *path)
             RBI_CONTAINER_OF(node, struct rbi_endpoint, in_registry);
         if (rbi_path_has_prefix(endpoint->path.bytes, endpoint->path.length, path->bytes,
                                 path->length)) {
-            watch_send_present(peer, endpoint);
+            watch_send_present(peer, kind, endpoint);
         }
     }
 }
 
-static void
-watch_notify_prefix(struct rbi_daemon *daemon, const struct rbi_wire_event *event, uint32_t length)
+void rbi_watch_send_all_present(struct rbi_peer *peer)
+{
+    RBI_LIST_EACH(node, spare, &peer->watches)
+    {
+        const struct watch *watch = RBI_CONTAINER_OF(node, struct watch, in_peer);
+        rbi_watch_send_present(peer, watch->kind, &watch->prefix->path);
+    }
+}
+
+static void watch_notify_prefix(struct rbi_daemon *daemon,
+                                const struct rbi_endpoint *endpoint,
+                                const struct rbi_wire_event *event,
+                                uint32_t length)
 {
     struct watch_prefix *prefix = watch_prefix_find(&daemon->watches, event->path.bytes, length);
     if (!prefix) {
@@ -219,8 +247,10 @@ watch_notify_prefix(struct rbi_daemon *daemon, const struct rbi_wire_event *even
     }
     RBI_LIST_EACH(node, spare, &prefix->watches)
     {
-        struct rbi_peer *peer = RBI_CONTAINER_OF(node, struct watch, in_prefix)->peer;
-        if (peer->last_event_revision != event->revision) {
+        const struct watch *watch = RBI_CONTAINER_OF(node, struct watch, in_prefix);
+        struct rbi_peer *peer = watch->peer;
+        if (peer->last_event_revision != event->revision &&
+            watch_may(peer, watch->kind, endpoint)) {
             peer->last_event_revision = event->revision;
             rbi_peer_send_event(peer, event);
         }
@@ -234,11 +264,11 @@ void rbi_watch_notify(struct rbi_daemon *daemon,
 {
     struct rbi_wire_event event;
     watch_event_fill(&event, endpoint, change, reason);
-    watch_notify_prefix(daemon, &event, 1); /* "/" */
+    watch_notify_prefix(daemon, endpoint, &event, 1); /* "/" */
     for (uint32_t i = 1; i < event.path.length; i++) {
         if (event.path.bytes[i] == '/') {
-            watch_notify_prefix(daemon, &event, i);
+            watch_notify_prefix(daemon, endpoint, &event, i);
         }
     }
-    watch_notify_prefix(daemon, &event, event.path.length);
+    watch_notify_prefix(daemon, endpoint, &event, event.path.length);
 }

@@ -39,8 +39,12 @@ RBI_MUST_CHECK int rbi_watch_add(struct rbi_peer *peer,
 RBI_MUST_CHECK int
 rbi_watch_remove(struct rbi_peer *peer, const struct rbi_text *path, enum rbi_watch_kind kind);
 void rbi_watch_clear(struct rbi_peer *peer);
-/** Sends an EVENT for every visible instance at or below @p path. */
-void rbi_watch_send_present(struct rbi_peer *peer, const struct rbi_text *path);
+/** Sends an EVENT for every visible instance at or below @p path that it may see. */
+void rbi_watch_send_present(struct rbi_peer *peer,
+                            enum rbi_watch_kind kind,
+                            const struct rbi_text *path);
+/** The same for all that a client watches: after it has been given rights. */
+void rbi_watch_send_all_present(struct rbi_peer *peer);
 /** Tells all whom it concerns. */
 void rbi_watch_notify(struct rbi_daemon *daemon,
                       const struct rbi_endpoint *endpoint,

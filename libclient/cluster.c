@@ -203,6 +203,7 @@ void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
     if (end->phase == RBI_END_LINKED) {
         member->end = end;
         if (end->usable) {
+            member->denied = false;
             member->retry_ns = RBI_NEVER;
             member->up_ns = member->up_ns == 0 ? bus->now_ns : member->up_ns;
         }

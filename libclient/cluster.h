@@ -27,6 +27,7 @@ struct rbi_member {
     bool pinned; /* targeted by its own path: kept while absent */
     bool seen;   /* the daemon that we are connected to has named it */
     bool named;  /* target is its own, not the cluster's */
+    bool denied; /* by the rules that hold: asked again when they change */
     struct rbi_target_terms target;
     struct rbi_end *end; /* NULL until introduced */
     uint64_t retry_ns;   /* when to introduce again; RBI_NEVER: no need */

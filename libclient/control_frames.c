@@ -31,7 +31,8 @@ static void send_register(struct ringbus *bus)
                                          .page_bytes = bus->page_segment.size,
                                          .pool_bytes = bus->pool.segment.size,
                                          .daemon_incarnation = control->daemon_incarnation,
-                                         .cookie = control->cookie};
+                                         .cookie = control->cookie,
+                                         .takeover = bus->takeover && !control->ever_on};
     rbi_text_set(&body.path, bus->self_path);
     rbi_text_set(&body.set, bus->set);
     rbi_text_set(&body.idc, bus->idc);
@@ -334,6 +335,10 @@ static void on_link_down(struct ringbus *bus, const struct rbi_wire_link_down *b
     struct rbi_end *end = rbi_end_find_link(bus, body->link_id);
     if (end != NULL) {
         end->link_id = 0; /* the daemon has forgotten it: nothing to tell it later */
+        if (body->reason == RBI_REASON_DENIED) {
+            rbi_rights_revoked(bus, end, body->text.bytes);
+            return;
+        }
         if (end->phase == RBI_END_LEAVING && end->leave_reason == RBI_REASON_CRASHED &&
             body->reason == RBI_REASON_LEFT) {
             end->leave_reason = RBI_REASON_LEFT; /* its bell was silent before the daemon spoke */
@@ -414,6 +419,12 @@ void rbi_control_frame(struct ringbus *bus,
         break;
     case RBI_WIRE_LINK_DOWN:
         on_link_down(bus, &body->link_down);
+        break;
+    case RBI_WIRE_RIGHTS:
+        rbi_rights_changed(bus);
+        break;
+    case RBI_WIRE_REPLACED:
+        rbi_rights_replaced(bus, &body->replaced);
         break;
     case RBI_WIRE_DRAIN_ORDER:
         rbi_drain_order(bus, &body->drain_order);

@@ -184,6 +184,9 @@ void rbi_end_report_failed(struct ringbus *bus, struct rbi_end *end)
     if (end->fsm.reason == RBI_REASON_REFUSED) {
         error = RINGBUS_E_DENIED;
         text = "the peer refused the link";
+    } else if (end->fsm.reason == RBI_REASON_DENIED) {
+        error = RINGBUS_E_DENIED;
+        text = "the right to it was taken away";
     } else if (end->fsm.reason == RBI_REASON_SILENT) {
         error = RINGBUS_E_TIMEOUT;
         text = "the peer did not answer READY in time";

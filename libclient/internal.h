@@ -26,6 +26,7 @@
 #include "libclient/drain.h"
 #include "libclient/end.h"
 #include "libclient/request.h"
+#include "libclient/rights.h"
 #include "libclient/undelivered.h"
 #include "libclient/watched.h"
 #include "shm/barrier.h"
@@ -198,6 +199,8 @@ struct ringbus {
     struct rbi_view *view; /* of the message whose callback runs */
     uint64_t life;         /* tells loans of this handle from another's */
     bool closing;
+    bool replaced; /* closing because another has our name, and the handle is still open */
+    bool takeover; /* REGISTER asks for the name of a living instance as well */
     struct rbi_drain drain;
     bool daemon_lost_pending; /* events that the next poll reports */
     bool daemon_back_pending;

@@ -262,6 +262,7 @@ static void init_fields(struct ringbus *bus, const struct ringbus_options *optio
     bus->on_event = options->on_event;
     bus->user = options->user;
     bus->busy_mode = options->mode == RINGBUS_MODE_BUSY;
+    bus->takeover = options->takeover != 0;
     if (getrandom(&bus->random, sizeof bus->random, GRND_NONBLOCK) != sizeof bus->random) {
         bus->random = bus->now_ns ^ (uint64_t)(uintptr_t)bus;
     }

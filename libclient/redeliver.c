@@ -213,7 +213,7 @@ static bool try_again(struct ringbus *bus, struct rbi_end *end, uint64_t now_ns)
         again->position = returned.next;
     }
     /* A request that its living receiver has let go of meanwhile was read: nothing goes on. */
-    rbi_calls_over(bus, end, RINGBUS_E_PEER_GONE);
+    rbi_calls_over(bus, end, rbi_end_error(end));
     return true;
 }
 

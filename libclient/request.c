@@ -228,7 +228,7 @@ void rbi_calls_given_back(struct ringbus *bus,
     uint32_t slot = 0;
     if (asked_over(bus, end, tag, &slot) != NULL) {
         const struct rbi_call call = take(&bus->calls, slot);
-        finish(bus, &call, maybe_seen ? RINGBUS_UNKNOWN : RINGBUS_NOT_SENT, RINGBUS_E_PEER_GONE,
+        finish(bus, &call, maybe_seen ? RINGBUS_UNKNOWN : RINGBUS_NOT_SENT, rbi_end_error(end),
                NULL);
     }
 }

@@ -22,6 +22,10 @@ int rbi_send_no_peer(struct ringbus *bus, const struct ringbus_addr *to)
 {
     struct rbi_pidf peer;
     memcpy(&peer, to, sizeof peer);
+    if (bus->closing) {
+        rbi_count(bus, RBI_COUNTER_no_peer, 1);
+        return rbi_fail_fast(bus, RINGBUS_E_CLOSED, &peer, 0); /* its name is another's */
+    }
     struct rbi_cluster *cluster = rbi_cluster_find(bus, to->cluster);
     if (cluster == NULL) {
         rbi_count(bus, RBI_COUNTER_no_peer, 1);
@@ -37,7 +41,10 @@ int rbi_send_no_peer(struct ringbus *bus, const struct ringbus_addr *to)
         if (to->incarnation != 0 && member->incarnation != to->incarnation) {
             return rbi_fail_fast(bus, RINGBUS_E_PEER_GONE, &peer, 0);
         }
-        return rbi_fail_fast(bus, is_leaving(member) ? RINGBUS_E_DRAINING : RINGBUS_E_NOT_READY,
+        return rbi_fail_fast(bus,
+                             rbi_member_is_denied(member) ? RINGBUS_E_DENIED
+                             : is_leaving(member)         ? RINGBUS_E_DRAINING
+                                                          : RINGBUS_E_NOT_READY,
                              &peer, 0);
     }
     if (cluster->held) {
@@ -49,16 +56,25 @@ int rbi_send_no_peer(struct ringbus *bus, const struct ringbus_addr *to)
                              &peer, 0);
     }
     bool leaving = false;
+    bool denied = false;
     for (unsigned i = 0; i < cluster->member_count; i++) {
         if (cluster->members[i].incarnation == 0 || cluster->members[i].weight == 0) {
             continue; /* not there; or reachable by its own address only */
+        }
+        if (rbi_member_is_denied(&cluster->members[i])) {
+            denied = true;
+            continue;
         }
         if (!is_leaving(&cluster->members[i])) {
             return rbi_fail_fast(bus, RINGBUS_E_NOT_READY, &peer, 0);
         }
         leaving = true;
     }
-    return rbi_fail_fast(bus, leaving ? RINGBUS_E_DRAINING : RINGBUS_E_NO_INSTANCE, &peer, 0);
+    return rbi_fail_fast(bus,
+                         leaving  ? RINGBUS_E_DRAINING
+                         : denied ? RINGBUS_E_DENIED
+                                  : RINGBUS_E_NO_INSTANCE,
+                         &peer, 0);
 }
 
 static RBI_COLD struct rbi_end *find_self(struct ringbus *bus, const struct ringbus_addr *to)

@@ -130,6 +130,8 @@ static enum rbi_reason reason_of(int error)
         return RBI_REASON_BAD_PEER;
     case RINGBUS_E_TIMEOUT:
         return RBI_REASON_SILENT;
+    case RINGBUS_E_DENIED:
+        return RBI_REASON_DENIED;
     default:
         return RBI_REASON_REFUSED;
     }
@@ -144,6 +146,7 @@ void rbi_target_introduce_failed(
         return;
     }
     rbi_member_back_off(bus, member);
+    member->denied = error == RINGBUS_E_DENIED;
     if (!meets_other) {
         char sentence[sizeof bus->error.text];
         (void)snprintf(sentence, sizeof sentence, "%s", text); /* may be the very buffer */
@@ -230,6 +233,7 @@ member_present(struct ringbus *bus, struct rbi_cluster *cluster, const struct rb
     const bool new_life = member->incarnation != event->incarnation;
     if (new_life) {
         member->retry_count = 0; /* what the last life did says nothing of this one */
+        member->denied = false;
     }
     member->incarnation = event->incarnation;
     member->state = event->state;

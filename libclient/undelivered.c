@@ -193,7 +193,7 @@ void rbi_give_back(struct ringbus *bus, struct rbi_end *end, struct rbi_returned
     }
     const struct ringbus_event event = {.type = RINGBUS_EVENT_UNDELIVERED,
                                         .reason = (enum ringbus_reason)end->leave_reason,
-                                        .error = RINGBUS_E_PEER_GONE,
+                                        .error = rbi_end_error(end),
                                         .addr = rbi_addr(&end->peer),
                                         .path = end->path,
                                         .maybe_seen = returned->maybe_seen,
@@ -240,7 +240,7 @@ void rbi_end_finish_leaving(struct ringbus *bus, struct rbi_end *end)
         rbi_bell_hang_up(end->bell); /* what waits here may do so for long; we read no more */
     }
     rbi_send_flush(bus);
-    rbi_calls_peer_gone(bus, end, RINGBUS_E_PEER_GONE);
+    rbi_calls_peer_gone(bus, end, rbi_end_error(end));
     rbi_count(bus, RBI_COUNTER_links_closed, 1);
     if (end->link_id != 0) {
         struct rbi_wire_link_down down = {.link_id = end->link_id,
@@ -254,7 +254,9 @@ void rbi_end_finish_leaving(struct ringbus *bus, struct rbi_end *end)
     if (end->reported_up) {
         struct rbi_queued_event *down =
             rbi_emit_simple(bus, RINGBUS_EVENT_DOWN, &end->peer, end->path, end->leave_reason,
-                            end->leave_reason == RBI_REASON_BAD_PEER ? RINGBUS_E_BAD_PEER : 0);
+                            end->leave_reason == RBI_REASON_BAD_PEER ? RINGBUS_E_BAD_PEER
+                            : end->leave_reason == RBI_REASON_DENIED ? RINGBUS_E_DENIED
+                                                                     : 0);
         if (down != NULL) {
             down->silent_ms = end->leave_reason == RBI_REASON_GIVEN_UP ? rbi_tick_silence_ms(bus)
                                                                        : end->silent_ms;

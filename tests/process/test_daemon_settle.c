@@ -12,7 +12,7 @@
 static void test_time_to_return_begins_anew_after_a_sleep(void **state)
 {
     (void)state;
-    struct cluster cluster;
+    struct cluster cluster = {.pid = 0};
     struct raw raw;
     assert_int_equal(cluster_up(&cluster, "daemon: {return_time: 2s}\n"), 0);
     assert_int_equal(kill(cluster.pid, SIGSTOP), 0);

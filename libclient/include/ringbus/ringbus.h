@@ -232,7 +232,7 @@ enum ringbus_reason {
     RINGBUS_REASON_SILENT = 3,   /**< no PONG, or nothing within dead-after; it may live */
     RINGBUS_REASON_BAD_PEER = 4, /**< it broke the protocol */
     RINGBUS_REASON_REFUSED = 5,  /**< it, or the daemon, did not accept the link: see error */
-    RINGBUS_REASON_DENIED = 6,   /**< rights were taken away; not said by this release */
+    RINGBUS_REASON_DENIED = 6,   /**< there is no right to it, or not any more: see error */
     RINGBUS_REASON_REPLACED = 7, /**< a new life of the instance took over */
     /** The peer had given us up while we did not run: poll more often, or ringbus_alive(). */
     RINGBUS_REASON_GIVEN_UP = 8,
@@ -242,7 +242,12 @@ enum ringbus_reason {
 
 enum ringbus_event_type {
     RINGBUS_EVENT_READY = 1, /**< a link is usable; addr and path say to whom */
-    RINGBUS_EVENT_DOWN = 2,  /**< a link ended; reason says why */
+    /**
+     * A link ended; reason says why. With our own address and RINGBUS_REASON_REPLACED: another
+     * process has taken our name over (takeover). The handle is as closed, but for what is kept:
+     * every link ends, every send returns RINGBUS_E_CLOSED; close it.
+     */
+    RINGBUS_EVENT_DOWN = 2,
     /**
      * A message that addr, which has ended, did not consume. Each comes once, in the order sent.
      * message is the sender's own (from is this endpoint), with its key and kind, and can be kept.
@@ -353,7 +358,8 @@ struct ringbus_options {
     const char *set;   /**< "name.area.group" or NULL */
     const char *idc;   /**< location, "group" or "group/zone", or NULL */
     const char *tags;  /**< "tag,tag" or NULL */
-    const char *token; /**< for buses that ask for one */
+    /** From "ringbusctl token", for clusters that ask for one; at most 255 bytes; never logged. */
+    const char *token;
     enum ringbus_mode mode;
     /** Ring towards each peer, bytes: power of two, 4 KiB to 64 MiB, default 64 KiB. */
     uint32_t lane_bytes;
@@ -385,6 +391,12 @@ struct ringbus_options {
      * as well.
      */
     int debug_hold;
+    /**
+     * 1: takes the name from an instance that lives and has it, if the rules of the bus allow that
+     * ("takeover"; by default the same user, and root). That one gets RINGBUS_EVENT_DOWN with its
+     * own address and RINGBUS_REASON_REPLACED; links do not move. 0: RINGBUS_E_IN_USE, as ever.
+     */
+    int takeover;
 };
 #define RINGBUS_WEIGHT_NONE UINT32_MAX
 #ifdef __cplusplus

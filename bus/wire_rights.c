@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bus/wire_rights.c - tables of the messages about rights that have changed. */
+#include "bus/wire_table.h"
+
+#define RBI_WIRE_OF rbi_wire_replaced
+RBI_WIRE_TABLE(replaced);
+#undef RBI_WIRE_OF
+
+#define RBI_WIRE_OF rbi_wire_rights
+RBI_WIRE_TABLE(rights);
+#undef RBI_WIRE_OF

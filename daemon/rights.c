@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/rights.h"
+
+#include "daemon/code.h"
+#include "daemon/daemon.h"
+#include "daemon/request.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LOG_LIMIT_NS (UINT64_C(10) * 1000 * 1000 * 1000)
+/* Links that are asked about in a row, before clients have their turn. */
+#define RIGHTS_BATCH 2048U
+
+int rbi_rights_init(struct rbi_rights *rights)
+{
+    *rights = (struct rbi_rights){.epoch = 1, .uid = geteuid()};
+    rights->acl = calloc(1, sizeof(*rights->acl));
+    return rights->acl ? 0 : -ENOMEM;
+}
+
+void rbi_rights_deinit(struct rbi_rights *rights)
+{
+    free(rights->acl);
+    rights->acl = NULL;
+}
+
+/* ---- who asks ------------------------------------------------------------------------------ */
+
+/** Path of the file that a client runs. A pid may be another's by now: its process is asked after. */
+static void rights_read_program(struct rbi_peer *peer)
+{
+    char name[32];
+    char *program = peer->rights.program;
+    struct pollfd ended = {.fd = peer->pidfd, .events = POLLIN};
+    program[0] = '\0';
+    if (!peer->daemon->rights.by_program || peer->pid == 0 || peer->pidfd < 0) {
+        return;
+    }
+    (void)snprintf(name, sizeof(name), "/proc/%" PRIu32 "/exe", peer->pid);
+    const ssize_t length = readlink(name, program, sizeof(peer->rights.program) - 1);
+    const bool known =
+        length > 0 && (size_t)length < sizeof(peer->rights.program) - 1 && poll(&ended, 1, 0) == 0;
+    program[known ? length : 0] = '\0';
+}
+
+/** A client as the rules see it, when it is, or is about to be, called @p endpoint. */
+static struct rbi_acl_subject rights_subject(const struct rbi_peer *peer,
+                                             const struct rbi_endpoint *endpoint)
+{
+    const bool named = endpoint && endpoint->name_offset != 0;
+    return (struct rbi_acl_subject){.path = named ? endpoint->path.bytes : "",
+                                    .path_length = named ? endpoint->path.length : 0,
+                                    .tags = endpoint ? endpoint->tags : "",
+                                    .program = peer->rights.program,
+                                    .uid = peer->uid,
+                                    .gid = peer->gid,
+                                    .privileged =
+                                        peer->uid == 0 || peer->uid == peer->daemon->rights.uid};
+}
+
+/** The rules that are left for a client as it is. */
+static const struct rbi_acl_bound *rights_bound(struct rbi_peer *peer,
+                                                const struct rbi_acl_subject *subject)
+{
+    const struct rbi_rights *rights = &peer->daemon->rights;
+    if (peer->rights.epoch != rights->epoch) {
+        rights_read_program(peer);
+        rbi_acl_bind(rights->acl, subject, &peer->rights.bound);
+        peer->rights.epoch = rights->epoch;
+    }
+    return &peer->rights.bound;
+}
+
+void rbi_rights_forget(struct rbi_peer *peer)
+{
+    peer->rights.epoch = 0;
+}
+
+/* ---- asking -------------------------------------------------------------------------------- */
+
+static bool rights_ask(struct rbi_peer *peer,
+                       const struct rbi_acl_subject *subject,
+                       enum rbi_acl_verb verb,
+                       const struct rbi_acl_object *object,
+                       struct rbi_text *why)
+{
+    const struct rbi_acl *acl = peer->daemon->rights.acl;
+    const struct rbi_acl_verdict verdict =
+        rbi_acl_ask(acl, rights_bound(peer, subject), subject, verb, object);
+    if (verdict.allow) {
+        return true;
+    }
+    if (verdict.rule == RBI_ACL_NO_RULE) {
+        rbi_text_format(why,
+                        "by default uid %" PRIu32 " may not %s %.120s of uid %" PRIu32
+                        ": a rule of rights may allow it",
+                        subject->uid, rbi_acl_verb_name(verb), object->path, object->uid);
+    } else {
+        rbi_text_format(why, "rule %s: uid %" PRIu32 " may not %s %.130s",
+                        rbi_acl_rule_id(acl, verdict), subject->uid, rbi_acl_verb_name(verb),
+                        object->path);
+    }
+    return false;
+}
+
+static struct rbi_acl_object rights_object(const struct rbi_endpoint *endpoint)
+{
+    return (struct rbi_acl_object){.path = endpoint->path.bytes,
+                                   .path_length = endpoint->path.length,
+                                   .uid = endpoint->peer->uid};
+}
+
+bool rbi_rights_may(struct rbi_peer *peer,
+                    enum rbi_acl_verb verb,
+                    const struct rbi_endpoint *object,
+                    struct rbi_text *why)
+{
+    const struct rbi_acl_subject subject = rights_subject(peer, peer->endpoint);
+    const struct rbi_acl_object asked = rights_object(object);
+    return rights_ask(peer, &subject, verb, &asked, why);
+}
+
+bool rbi_rights_may_path(struct rbi_peer *peer,
+                         enum rbi_acl_verb verb,
+                         const char *path,
+                         size_t length,
+                         struct rbi_text *why)
+{
+    const struct rbi_acl_subject subject = rights_subject(peer, peer->endpoint);
+    /* It belongs to nobody: to the operator. */
+    const struct rbi_acl_object asked = {
+        .path = path, .path_length = length, .uid = peer->daemon->rights.uid};
+    return rights_ask(peer, &subject, verb, &asked, why);
+}
+
+bool rbi_rights_may_own(struct rbi_peer *peer,
+                        const struct rbi_endpoint *endpoint,
+                        enum rbi_acl_verb verb,
+                        uint32_t holder_uid,
+                        struct rbi_text *why)
+{
+    const struct rbi_acl_object asked = {
+        .path = endpoint->path.bytes, .path_length = endpoint->path.length, .uid = holder_uid};
+    rbi_rights_forget(peer); /* it is not called that yet */
+    const struct rbi_acl_subject subject = rights_subject(peer, endpoint);
+    const bool may = rights_ask(peer, &subject, verb, &asked, why);
+    rbi_rights_forget(peer);
+    return may;
+}
+
+bool rbi_rights_may_link(const struct rbi_endpoint *requester,
+                         const struct rbi_endpoint *server,
+                         struct rbi_text *why)
+{
+    return rbi_rights_may(requester->peer, RBI_ACL_CONNECT, server, why);
+}
+
+/* ---- refusing ------------------------------------------------------------------------------ */
+
+static void rights_log(const struct rbi_peer *peer, const struct rbi_text *why)
+{
+    struct rbi_daemon *daemon = peer->daemon;
+    uint64_t suppressed = 0;
+    daemon->counters.denied++;
+    if (rbi_log_limit_pass(&daemon->rights.denied_limit, rbi_loop_now_ns(daemon->loop),
+                           LOG_LIMIT_NS, &suppressed)) {
+        struct rbi_log_text quoted;
+        rbi_log(RBI_LOG_WARNING, "denied",
+                "path=%s uid=%" PRIu32 " pid=%s why=%s suppressed=%" PRIu64,
+                peer->endpoint ? peer->endpoint->path.bytes : "none", peer->uid,
+                rbi_log_pid(&(struct rbi_log_pid){{0}}, peer->pid),
+                rbi_log_quote(&quoted, why->bytes, why->length), suppressed);
+    }
+}
+
+void rbi_rights_refuse(const struct rbi_request *request, const struct rbi_text *why)
+{
+    request->peer->rights.denied = true;
+    rights_log(request->peer, why);
+    rbi_request_refuse(request, RBI_CODE_DENIED, "%s", why->bytes);
+}
+
+bool rbi_rights_admin(const struct rbi_request *request, const struct rbi_endpoint *object)
+{
+    struct rbi_text why;
+    if (rbi_rights_may(request->peer, RBI_ACL_ADMIN, object, &why)) {
+        return true;
+    }
+    rbi_rights_refuse(request, &why);
+    return false;
+}
+
+bool rbi_rights_admin_path(const struct rbi_request *request, const char *path, size_t length)
+{
+    struct rbi_text why;
+    if (rbi_rights_may_path(request->peer, RBI_ACL_ADMIN, path, length, &why)) {
+        return true;
+    }
+    rbi_rights_refuse(request, &why);
+    return false;
+}
+
+/* ---- asking again -------------------------------------------------------------------------- */
+
+void rbi_rights_recheck_link(struct rbi_link *link)
+{
+    struct rbi_text why;
+    struct rbi_peer *peer = link->requester->peer;
+    if (rbi_rights_may_link(link->requester, link->server, &why)) {
+        return;
+    }
+    peer->rights.denied = true;
+    link->daemon->counters.links_revoked++;
+    rights_log(peer, &why);
+    rbi_link_end(link, NULL, RBI_REASON_DENIED, RBI_CODE_DENIED, why.bytes);
+}
+
+static void rights_recheck_some(void *context)
+{
+    struct rbi_daemon *daemon = context;
+    struct rbi_rights *rights = &daemon->rights;
+    unsigned left = RIGHTS_BATCH;
+    RBI_LIST_EACH(node, spare, &daemon->links.all)
+    {
+        struct rbi_link *link = RBI_CONTAINER_OF(node, struct rbi_link, in_links);
+        if (link->number <= rights->checked) {
+            continue;
+        }
+        if (left-- == 0) {
+            rbi_loop_timer_set(daemon->loop, &rights->recheck_timer, rbi_loop_now_ns(daemon->loop),
+                               rights_recheck_some, daemon);
+            return;
+        }
+        rights->checked = link->number;
+        rbi_rights_recheck_link(link);
+    }
+}
+
+void rbi_rights_recheck(struct rbi_daemon *daemon)
+{
+    daemon->rights.checked = 0;
+    rights_recheck_some(daemon);
+}
+
+/** Those who were refused may ask again, and those who watch see what they may see now. */
+static void rights_tell(struct rbi_daemon *daemon)
+{
+    const struct rbi_wire_rights changed = {.epoch = daemon->rights.epoch};
+    RBI_LIST_EACH(node, spare, &daemon->peers.all)
+    {
+        struct rbi_peer *peer = RBI_CONTAINER_OF(node, struct rbi_peer, in_peers);
+        if (!peer->hello || peer->doomed) {
+            continue;
+        }
+        if (peer->rights.denied) {
+            peer->rights.denied = false;
+            rbi_peer_send(peer, RBI_WIRE_RIGHTS, &changed, 0);
+        }
+        if (peer->rights.hidden && !peer->doomed) {
+            peer->rights.hidden = false;
+            rbi_watch_send_all_present(peer);
+        }
+    }
+}
+
+void rbi_rights_set(struct rbi_daemon *daemon, const struct rbi_acl *acl)
+{
+    struct rbi_rights *rights = &daemon->rights;
+    if (memcmp(rights->acl, acl, sizeof(*acl)) == 0) {
+        return;
+    }
+    *rights->acl = *acl;
+    rights->epoch++;
+    rights->by_program = false;
+    for (uint32_t i = 0; i < acl->count; i++) {
+        rights->by_program = rights->by_program || acl->rules[i].program[0] != '\0';
+    }
+    rights_tell(daemon); /* first: whose links end now has nothing to ask for */
+    rbi_rights_recheck(daemon);
+    rbi_log(RBI_LOG_INFO, "rights_changed", "rules=%" PRIu32 " epoch=%" PRIu64 " revoked=%" PRIu64,
+            acl->count, rights->epoch, daemon->counters.links_revoked);
+}

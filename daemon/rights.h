@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_DAEMON_RIGHTS_H
+#define RINGBUS_DAEMON_RIGHTS_H
+/*
+ * daemon/rights.h - the rules of bus/acl.h, asked where a client asks for something, and asked again
+ * for what it has when they change: links that lost their right are ended at both ends, within one
+ * turn for each RIGHTS_BATCH of them; who was refused is told that it may ask again.
+ *
+ * What the rules say of a client alone is found once for each change of them, or of the client
+ * (struct rbi_peer_rights); what is left is matched with the object.
+ */
+#include "bus/acl.h"
+#include "bus/wire.h"
+#include "daemon/log.h"
+#include "daemon/loop.h"
+
+struct rbi_daemon;
+struct rbi_endpoint;
+struct rbi_link;
+struct rbi_peer;
+struct rbi_request;
+
+/** What is known of one client's rights. Zero: nothing yet. */
+struct rbi_peer_rights {
+    uint64_t epoch; /* of the rules that bound was made from; 0: of none */
+    struct rbi_acl_bound bound;
+    char program[RBI_GLOB_MAX + 1]; /* path of its file; "" when no rule asks, or unknown */
+    bool denied;                    /* was refused what other rules may allow */
+    bool hidden;                    /* something that it watches was kept from it */
+};
+
+struct rbi_rights {
+    struct rbi_acl *acl;
+    uint64_t epoch;   /* grows with each change of the rules, from 1 on */
+    bool by_program;  /* a rule names a program */
+    uint32_t uid;     /* that the daemon runs as */
+    uint64_t checked; /* number of the last link that was asked about again */
+    struct rbi_loop_timer recheck_timer;
+    struct rbi_log_limit denied_limit;
+};
+
+/** Without rules: the default as shipped. @retval 0; -ENOMEM */
+RBI_MUST_CHECK int rbi_rights_init(struct rbi_rights *rights);
+void rbi_rights_deinit(struct rbi_rights *rights);
+/** The rules are these from now on. Unchanged ones cost a comparison. */
+void rbi_rights_set(struct rbi_daemon *daemon, const struct rbi_acl *acl);
+/** What is known of a client has changed: its path, its labels. */
+void rbi_rights_forget(struct rbi_peer *peer);
+
+/**
+ * Whether a client may do that to an endpoint. Not for what it wants to own.
+ * @param why  written when not: the rule, the verb, the object
+ */
+bool rbi_rights_may(struct rbi_peer *peer,
+                    enum rbi_acl_verb verb,
+                    const struct rbi_endpoint *object,
+                    struct rbi_text *why);
+/** The same about a path that nobody need have: a cluster, a prefix. */
+bool rbi_rights_may_path(struct rbi_peer *peer,
+                         enum rbi_acl_verb verb,
+                         const char *path,
+                         size_t length,
+                         struct rbi_text *why);
+/**
+ * Whether a client may be called @p endpoint->path, whose labels are set.
+ * @param holder_uid  TAKEOVER: whose it is now
+ */
+bool rbi_rights_may_own(struct rbi_peer *peer,
+                        const struct rbi_endpoint *endpoint,
+                        enum rbi_acl_verb verb,
+                        uint32_t holder_uid,
+                        struct rbi_text *why);
+/** Whether a link may be made, or go on: the requester's right to connect, and its token. */
+bool rbi_rights_may_link(const struct rbi_endpoint *requester,
+                         const struct rbi_endpoint *server,
+                         struct rbi_text *why);
+
+/** Answers ERROR for a right that is missing, counts it, logs it now and then. */
+void rbi_rights_refuse(const struct rbi_request *request, const struct rbi_text *why);
+/** Asks for ADMIN. @return false: the client has been told */
+bool rbi_rights_admin(const struct rbi_request *request, const struct rbi_endpoint *object);
+/** The same for what is no endpoint: a cluster, a prefix, "/" for the daemon as a whole. */
+bool rbi_rights_admin_path(const struct rbi_request *request, const char *path, size_t length);
+
+/** Ends a link that has no right to be. */
+void rbi_rights_recheck_link(struct rbi_link *link);
+/** Looks at all links again, as after a change of the rules. */
+void rbi_rights_recheck(struct rbi_daemon *daemon);
+
+#endif
