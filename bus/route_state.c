@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bus/route_state.c - stages 1 and 2: who takes work at all, and whom the caller may see. */
+#include "bus/route_stage.h"
+#include "shm/layout.h"
+
+#include <string.h>
+
+/* Staged instances take what is tagged so, to be tried before they serve. */
+#define TEST_TAG "test"
+
+static enum rbi_route_reason unfit(const struct rbi_directory_instance *instance, const char *tag)
+{
+    switch (instance->state) {
+    case RBI_ENDPOINT_READY:
+    case RBI_ENDPOINT_BUSY:
+        break;
+    case RBI_ENDPOINT_STARTING:
+        return RBI_ROUTE_STARTING;
+    case RBI_ENDPOINT_DRAINING:
+        return RBI_ROUTE_DRAINING;
+    default:
+        return RBI_ROUTE_CLOSED;
+    }
+    if ((instance->override & RBI_OVERRIDE_ISOLATED) != 0) {
+        return RBI_ROUTE_ISOLATED;
+    }
+    if ((instance->override & RBI_OVERRIDE_STAGED) != 0 && strcmp(tag, TEST_TAG) != 0) {
+        return RBI_ROUTE_STAGED;
+    }
+    return instance->weight == 0 ? RBI_ROUTE_WEIGHT_0 : RBI_ROUTE_FITS;
+}
+
+void rbi_route_state(struct rbi_route *route)
+{
+    rbi_route_step(route, RBI_ROUTE_STATE)->mode = RBI_STAGE_STRICT;
+    RBI_ROUTE_EACH(route, entry)
+    {
+        struct rbi_route_cause cause = {.stage = RBI_ROUTE_STATE, .rule = RBI_ROUTE_NO_RULE};
+        cause.reason = unfit(rbi_route_instance(route, entry), route->tag);
+        if (cause.reason != RBI_ROUTE_FITS) {
+            rbi_route_drop(entry, &cause);
+        }
+    }
+}
+
+void rbi_route_acl(struct rbi_route *route)
+{
+    const struct rbi_route_cause cause = {
+        .stage = RBI_ROUTE_ACL, .reason = RBI_ROUTE_INVISIBLE, .rule = RBI_ROUTE_NO_RULE};
+    rbi_route_step(route, RBI_ROUTE_ACL)->mode = RBI_STAGE_STRICT;
+    RBI_ROUTE_EACH(route, entry)
+    {
+        const uint64_t *invisible = route->in->clusters[entry->cluster].invisible;
+        if (invisible != NULL && (invisible[entry->index / 64] >> (entry->index % 64) & 1U) != 0) {
+            rbi_route_drop(entry, &cause);
+        }
+    }
+}
