@@ -7,9 +7,8 @@
  * every release: tests/unit/test_hrw.c and test_table_golden.c pin the result.
  */
 #include "bus/hrw_log2.h"
+#include "bus/u128.h"
 #include "shm/base.h"
-
-__extension__ typedef unsigned __int128 rbi_u128;
 
 /** Finaliser of SplitMix64: every bit of the input reaches every bit of the result. */
 static inline uint64_t rbi_hrw_mix(uint64_t x)
