@@ -161,6 +161,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
                                   .config_path = options->config_path,
                                   .listener = RBI_LISTENER_NULL,
                                   .publish = {.segment = RBI_SEGMENT_NULL},
+                                  .names = RBI_NAMES_NULL,
                                   .signal_fd = -1};
     rbi_peers_init(&daemon->peers);
     rbi_absences_init(&daemon->absences);
@@ -185,6 +186,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
         return result;
     }
     daemon->started_ns = rbi_loop_now_ns(daemon->loop);
+    rbi_names_open(&daemon->names, path);
     rbi_restore(daemon);
     rbi_settle_start(daemon);
     result = rbi_listener_start(daemon);
@@ -238,6 +240,7 @@ void rbi_daemon_deinit(struct rbi_daemon *daemon)
     rbi_publish_deinit(&daemon->publish);
     rbi_relink_deinit(&daemon->relink);
     rbi_rights_deinit(&daemon->rights);
+    rbi_names_close(&daemon->names);
     rbi_links_deinit(&daemon->links);
     rbi_watches_deinit(&daemon->watches);
     rbi_registry_deinit(&daemon->registry);

@@ -10,6 +10,7 @@
 #include "daemon/closer.h"
 #include "daemon/link.h"
 #include "daemon/listener.h"
+#include "daemon/names.h"
 #include "daemon/peer.h"
 #include "daemon/publish.h"
 #include "daemon/quota.h"
@@ -82,6 +83,7 @@ struct rbi_daemon {
     struct rbi_links links;
     struct rbi_relink relink;
     struct rbi_rights rights;
+    struct rbi_names names;
     struct rbi_settle settle;
     struct rbi_closer closer;
     struct rbi_daemon_counters counters;

@@ -45,6 +45,7 @@ struct rbi_endpoint *rbi_endpoint_free(struct rbi_endpoint *endpoint)
     rbi_registry_hide(endpoint->daemon, endpoint, reason);
     rbi_relink_clear(endpoint);
     rbi_link_endpoint_gone(endpoint, reason);
+    rbi_names_leave(&endpoint->daemon->names, endpoint);
     rbi_registry_remove(endpoint->daemon, endpoint);
     rbi_segment_deinit(&endpoint->page);
     if (endpoint->page_fd >= 0) {

@@ -47,6 +47,7 @@ struct rbi_endpoint {
     bool replaced; /* ends because another has taken its name over */
     uint32_t slot;
     uint64_t cookie;
+    uint32_t name_record; /* in the book of names; 1-based, 0: none */
     char set[RBI_DIRECTORY_LABEL_MAX + 1];
     char idc[RBI_DIRECTORY_LABEL_MAX + 1];
     char tags[RBI_DIRECTORY_LABEL_MAX + 1];

@@ -193,6 +193,20 @@ static bool registration_own(const struct rbi_request *request, const struct rbi
     return false;
 }
 
+/** @return whether nobody is awaited who has the name already; if not the client has been told */
+static bool registration_awaited(const struct rbi_request *request,
+                                 const struct rbi_endpoint *endpoint)
+{
+    struct rbi_text why;
+    if (endpoint->name_offset == 0 ||
+        rbi_names_allow(&request->daemon->names, request->peer, &endpoint->path,
+                        request->body->registration.cookie, &why)) {
+        return true;
+    }
+    rbi_request_refuse(request, RBI_CODE_IN_USE, "%s", why.bytes);
+    return false;
+}
+
 /** Whoever holds the address that is asked for, alive as far as we know, or NULL. */
 static struct rbi_endpoint *registration_holder(const struct rbi_request *request,
                                                 const struct rbi_endpoint *endpoint)
@@ -274,8 +288,9 @@ static bool registration_make(const struct rbi_request *request, struct rbi_endp
         return false;
     }
     registration_describe(request, endpoint);
-    return registration_own(request, endpoint) && registration_charge(request, endpoint) &&
-           registration_adopt(request, endpoint) && registration_enter(request, endpoint);
+    return registration_own(request, endpoint) && registration_awaited(request, endpoint) &&
+           registration_charge(request, endpoint) && registration_adopt(request, endpoint) &&
+           registration_enter(request, endpoint);
 }
 
 void rbi_handle_registration(const struct rbi_request *request)
@@ -303,6 +318,7 @@ void rbi_handle_registration(const struct rbi_request *request)
         return;
     }
     peer->endpoint = endpoint;
+    rbi_names_enter(&request->daemon->names, endpoint);
     rbi_rights_forget(peer); /* it has a path by now */
     request->daemon->counters.registrations++;
     rbi_log(endpoint->cluster ? RBI_LOG_INFO : RBI_LOG_DEBUG, "registered",

@@ -32,7 +32,7 @@ void rbi_rights_deinit(struct rbi_rights *rights)
 
 /* ---- who asks ------------------------------------------------------------------------------ */
 
-/** Path of the file that a client runs. A pid may be another's by now: its process is asked after. */
+/** Path of the file that a client runs. A pid may be another's by now: its process is asked. */
 static void rights_read_program(struct rbi_peer *peer)
 {
     char name[32];

@@ -2,9 +2,9 @@
 #ifndef RINGBUS_DAEMON_RIGHTS_H
 #define RINGBUS_DAEMON_RIGHTS_H
 /*
- * daemon/rights.h - the rules of bus/acl.h, asked where a client asks for something, and asked again
- * for what it has when they change: links that lost their right are ended at both ends, within one
- * turn for each RIGHTS_BATCH of them; who was refused is told that it may ask again.
+ * daemon/rights.h - the rules of bus/acl.h, asked where a client asks for something, and asked
+ * again for what it has when they change: links that lost their right are ended at both ends,
+ * within one turn for each RIGHTS_BATCH of them; who was refused is told that it may ask again.
  *
  * What the rules say of a client alone is found once for each change of them, or of the client
  * (struct rbi_peer_rights); what is left is matched with the object.

@@ -26,6 +26,7 @@ static void settle_over(void *context)
     daemon->settle.settling = false;
     daemon->quota.returning = false;
     rbi_unconfirmed_clear(daemon);
+    rbi_names_settled(&daemon->names);
     const struct rbi_wire_settled settled = {.revision = daemon->registry.revision};
     RBI_LIST_EACH(node, spare, &daemon->peers.all)
     {
@@ -45,6 +46,7 @@ void rbi_settle_start(struct rbi_daemon *daemon)
     daemon->quota.returning = daemon->settle.settling;
     if (!daemon->settle.settling) {
         rbi_unconfirmed_clear(daemon);
+        rbi_names_settled(&daemon->names);
     } else {
         settle_wait(daemon, daemon->started_ns);
     }
