@@ -50,6 +50,8 @@ static void clean_up(void)
     char lock[80];
     (void)snprintf(lock, sizeof(lock), "%s.lock", socket_path);
     (void)unlink(lock);
+    (void)snprintf(lock, sizeof(lock), "%s.names", socket_path);
+    (void)unlink(lock);
     (void)rmdir(folder);
     rbi_segment_deinit(&page);
     rbi_segment_deinit(&pool);

@@ -71,6 +71,8 @@ static int teardown(void **state)
     rbi_daemon_deinit(&daemon_here);
     (void)snprintf(lock, sizeof lock, "%s.lock", socket_path);
     (void)unlink(lock);
+    (void)snprintf(lock, sizeof lock, "%s.names", socket_path);
+    (void)unlink(lock);
     return rmdir(folder);
 }
 
