@@ -280,10 +280,7 @@ static void spare(struct rbi_shield_member *member,
     const bool told = member->spared != RBI_SHIELD_BECAUSE_NONE;
     member->spared = reason;
     if (!told && reason != RBI_SHIELD_BECAUSE_NONE) {
-        struct rbi_shield_event event = {0};
-        if (reason == RBI_SHIELD_BECAUSE_CAP) {
-            event = member->cause;
-        }
+        struct rbi_shield_event event = member->cause;
         event.kind = RBI_SHIELD_SPARED;
         event.reason = reason;
         event.instance = member->instance;
@@ -371,12 +368,20 @@ static bool is_busy(struct rbi_shield_member *member, uint64_t step)
     return sum.fail > 0 || sum.slow > 0;
 }
 
+/** Steps begin so that sweeps which are on time fall into their middle, one into each. */
+static void begin_steps(struct rbi_shield_cluster *cluster, uint64_t now_ns)
+{
+    cluster->swept = true;
+    cluster->begin_ns = now_ns > STEP_NS / 2 ? now_ns - STEP_NS / 2 : 0;
+    for (uint32_t i = 0; i < cluster->count; i++) {
+        rbi_window_clear(&cluster->members[i]->window, 0); /* was of no step yet */
+    }
+}
+
 void rbi_shield_sweep(struct rbi_shield_cluster *cluster, const struct rbi_shield_turn *turn)
 {
     if (!cluster->swept) {
-        cluster->swept = true;
-        /* Sweeps that are on time fall into the middle of a step, so that none is counted twice. */
-        cluster->begin_ns = turn->now_ns > STEP_NS / 2 ? turn->now_ns - STEP_NS / 2 : 0;
+        begin_steps(cluster, turn->now_ns);
     }
     const uint64_t step = rbi_shield_step_of(cluster, turn->now_ns);
     cluster->swept_ns = turn->now_ns;

@@ -40,8 +40,8 @@
  * follows from the healthy share of the weight, and never changes what is known of a member.
  *
  * Bounds. OPEN lasts open_max_ms and its jitter at most. In HALF_OPEN a PING and each probe are
- * decided within probe_timeout_ms; the state as a whole within 10 times the open time before it,
- * and twice probe_timeout_ms.
+ * decided within probe_timeout_ms; the state as a whole within 10 times the open time before it
+ * (or as long as close_of probes take, where that is more) and twice probe_timeout_ms.
  *
  * Memory: sizeof(struct rbi_shield_member), about 1.2 KiB, an instance. One thread at a time.
  */
@@ -146,6 +146,7 @@ struct rbi_shield_member {
     uint32_t health;     /* enum rbi_health */
     uint32_t ramp;       /* percent of the weight: 100 unless RAMP */
     uint32_t tripped;    /* rules that trip now, bits: window i at i, then as shield_judge.c says */
+    uint32_t reason;     /* enum rbi_shield_reason of the last change of health */
     uint32_t spared;     /* enum rbi_shield_reason: CAP, MEDIAN; NONE: not spared */
     uint32_t shields;    /* k: times it was shielded, less the minutes it was well since */
     uint32_t streak;     /* failures in a row, over all callers, at least so many */

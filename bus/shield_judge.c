@@ -7,11 +7,12 @@
 
 #include <stdlib.h>
 
-#define WHOLE     10000U
-#define POINT     100U /* a percent, of WHOLE */
-#define SLOW_MS   10000U
-#define DAY_MS    86400000U
-#define SECOND_MS 1000U
+#define WHOLE      10000U
+#define POINT      100U   /* a percent, of WHOLE */
+#define LAST_MS    10000U /* of the rules that name no window */
+#define DAY_MS     86400000U
+#define SECOND_MS  1000U
+#define PROBES_MAX 1000U
 
 static uint32_t within(uint32_t value, uint32_t low, uint32_t high)
 {
@@ -39,8 +40,8 @@ void rbi_shield_rules(struct rbi_shield_policy *rules, const struct rbi_shield_p
     rules->jitter = within(policy->jitter, 0, 100);
     rules->probe_per_s = within(policy->probe_per_s, 1, SECOND_MS);
     rules->probe_timeout_ms = within(policy->probe_timeout_ms, 1, DAY_MS);
-    rules->close_ok = within(policy->close_ok, 1, UINT32_MAX);
-    rules->close_of = within(policy->close_of, rules->close_ok, UINT32_MAX);
+    rules->close_ok = within(policy->close_ok, 1, PROBES_MAX);
+    rules->close_of = within(policy->close_of, rules->close_ok, PROBES_MAX);
     rules->ramp_ms = within(policy->ramp_ms, 0, DAY_MS);
 }
 
@@ -106,12 +107,15 @@ void rbi_shield_judge_member(const struct rbi_shield_policy *rules,
     for (uint32_t i = 0; i < rules->window_count; i++) {
         member->columns[i] = rbi_window_sum(&member->window, step, rules->windows[i].ms);
     }
-    member->columns[RBI_SHIELD_COLUMN_LAST] = rbi_window_sum(&member->window, step, SLOW_MS);
+    if (rules->slow_ms != 0 || rules->consecutive != 0) {
+        member->columns[RBI_SHIELD_COLUMN_LAST] = rbi_window_sum(&member->window, step, LAST_MS);
+    }
     member->tripped = 0;
     member->severity = 0;
     if (rules->preset == RBI_SHIELD_OFF || !rbi_shield_serves(member)) {
         return;
     }
+    member->cause = (struct rbi_shield_event){0};
     member->tripped = trips_windows(rules, member);
     member->tripped |= trips_streak(rules, member, step) ? RBI_SHIELD_TRIP_CONSECUTIVE : 0;
     member->tripped |= trips_slow(rules, member) ? RBI_SHIELD_TRIP_SLOW : 0;
@@ -167,13 +171,15 @@ static uint32_t median_of_others(const uint32_t *rates, uint32_t count, uint32_t
     return counted && rates[middle] >= own ? rates[middle + 1] : rates[middle];
 }
 
+/** Figures of the rule for who reads of it: of the clearest one, of those the first. */
 static void blame(struct rbi_shield_member *member,
                   const struct column *column,
                   uint32_t severity,
                   uint32_t median)
 {
-    if (severity <= member->severity) {
-        return; /* another rule said it more clearly */
+    const bool first = member->cause.reason == RBI_SHIELD_BECAUSE_NONE;
+    if (severity < member->severity || (severity == member->severity && !first)) {
+        return;
     }
     const struct rbi_tally *tally = &member->columns[column->index];
     const uint64_t calls = rbi_min_u64(rbi_tally_calls(tally), UINT32_MAX);
@@ -200,9 +206,8 @@ static void judge_column(struct rbi_shield_cluster *cluster, const struct column
         const uint32_t severity = column->reason == RBI_SHIELD_BECAUSE_CONSECUTIVE ? WHOLE : own;
         const uint32_t median =
             above != 0 ? median_of_others(cluster->rates, count, own, counted) : 0;
-        if (above == 0 || severity >= median + above) {
-            blame(member, column, severity, median);
-        }
+        const bool guilty = above == 0 || severity >= median + above;
+        blame(member, column, guilty ? severity : 0, median);
     }
 }
 
@@ -269,10 +274,10 @@ void rbi_shield_judge_cluster(struct rbi_shield_cluster *cluster)
     }
     if (tripped & RBI_SHIELD_TRIP_CONSECUTIVE) {
         judge_column(cluster, &(struct column){RBI_SHIELD_TRIP_CONSECUTIVE, RBI_SHIELD_COLUMN_LAST,
-                                               SLOW_MS, false, RBI_SHIELD_BECAUSE_CONSECUTIVE});
+                                               LAST_MS, false, RBI_SHIELD_BECAUSE_CONSECUTIVE});
     }
     if (tripped & RBI_SHIELD_TRIP_SLOW) {
         judge_column(cluster, &(struct column){RBI_SHIELD_TRIP_SLOW, RBI_SHIELD_COLUMN_LAST,
-                                               SLOW_MS, true, RBI_SHIELD_BECAUSE_SLOW});
+                                               LAST_MS, true, RBI_SHIELD_BECAUSE_SLOW});
     }
 }

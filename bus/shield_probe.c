@@ -28,10 +28,16 @@ static uint32_t probes_under_way(const struct rbi_shield_member *member)
     return count;
 }
 
-/** HALF_OPEN has lasted as long as it may without an end. */
-static bool is_idle(const struct rbi_shield_member *member, uint64_t now_ns)
+/** HALF_OPEN has lasted as long as it may without an end, and as long as its probes take. */
+static bool is_idle(const struct rbi_shield_cluster *cluster,
+                    const struct rbi_shield_member *member,
+                    uint64_t now_ns)
 {
-    return now_ns - member->since_ns >= RBI_SHIELD_IDLE_FACTOR * member->open_ns;
+    const struct rbi_shield_policy *rules = &cluster->rules;
+    const uint64_t probes_ns = UINT64_C(1000000000) / rules->probe_per_s * rules->close_of +
+                               rules->probe_timeout_ms * RBI_NS_PER_MS;
+    return now_ns - member->since_ns >=
+           rbi_max_u64(RBI_SHIELD_IDLE_FACTOR * member->open_ns, probes_ns);
 }
 
 void rbi_shield_ping(struct rbi_shield_cluster *cluster,
@@ -47,7 +53,7 @@ void rbi_shield_ping(struct rbi_shield_cluster *cluster,
     member->ping = 0;
     if (!answered) {
         rbi_shield_open(cluster, member, RBI_SHIELD_BECAUSE_PING_LOST, true, turn);
-    } else if (is_idle(member, turn->now_ns)) {
+    } else if (is_idle(cluster, member, turn->now_ns)) {
         rbi_shield_close(cluster, member, RBI_SHIELD_BECAUSE_IDLE, turn);
     }
 }
@@ -117,7 +123,7 @@ static bool grant_of(struct rbi_shield_cluster *cluster,
 {
     const struct rbi_shield_policy *rules = &cluster->rules;
     if (member->health != RBI_HEALTH_HALF_OPEN || member->ping != 0 ||
-        now_ns < member->next_probe_ns || is_idle(member, now_ns) ||
+        now_ns < member->next_probe_ns || is_idle(cluster, member, now_ns) ||
         member->probes_spent + probes_under_way(member) >= rules->close_of) {
         return false;
     }
@@ -170,7 +176,8 @@ void rbi_shield_half_open_age(struct rbi_shield_cluster *cluster,
             }
         }
     }
-    if (member->ping == 0 && is_idle(member, turn->now_ns) && probes_under_way(member) == 0) {
+    if (member->ping == 0 && is_idle(cluster, member, turn->now_ns) &&
+        probes_under_way(member) == 0) {
         rbi_shield_ask_ping(cluster, member, turn);
     }
 }

@@ -33,6 +33,7 @@ static void change(struct rbi_shield_member *member,
     event.shields = to == RBI_HEALTH_OPEN ? member->shields : 0;
     event.until_ns = to == RBI_HEALTH_OPEN ? member->until_ns : 0;
     member->health = to;
+    member->reason = reason;
     member->since_ns = turn->now_ns;
     rbi_shield_emit(turn, &event);
 }

@@ -21,7 +21,8 @@ struct shield_bench {
     struct rbi_shield_turn turn;
     struct rbi_shield_event events[SHIELD_EVENTS]; /* the last ones */
     unsigned count;
-    uint64_t ping; /* token of the last PING */
+    uint64_t ping;                 /* token of the last PING */
+    struct rbi_shield_grant grant; /* the last one */
 };
 
 static inline void shield_note(void *context, const struct rbi_shield_event *event)
@@ -73,6 +74,18 @@ static inline void shield_sweep(struct shield_bench *bench)
     rbi_shield_sweep(&bench->cluster, &bench->turn);
 }
 
+static inline void shield_pass(struct shield_bench *bench, uint64_t ms)
+{
+    bench->turn.now_ns += ms * SHIELD_MS;
+    bench->turn.random++;
+}
+
+static inline void shield_sweep_after(struct shield_bench *bench, uint64_t ms)
+{
+    shield_pass(bench, ms);
+    rbi_shield_sweep(&bench->cluster, &bench->turn);
+}
+
 static inline const struct rbi_shield_member *shield_of(const struct shield_bench *bench,
                                                         int32_t id)
 {
@@ -106,6 +119,57 @@ static inline const struct rbi_shield_event *shield_last_of(const struct shield_
         }
     }
     return NULL;
+}
+
+/** Calls that trip the first window of most presets, and a sweep. */
+static inline void shield_fail(struct shield_bench *bench, int32_t id)
+{
+    shield_calls(bench, id, 0, 10);
+    shield_sweep(bench);
+}
+
+/** The answer to the last PING. */
+static inline void shield_answer(struct shield_bench *bench, int32_t id, bool answered)
+{
+    rbi_shield_ping(&bench->cluster, id, bench->ping, answered, &bench->turn);
+}
+
+static inline bool shield_grant(struct shield_bench *bench)
+{
+    return rbi_shield_probe_grant(&bench->cluster, &bench->grant, &bench->turn) == 0;
+}
+
+/** The probe that was granted last. */
+static inline void shield_end(struct shield_bench *bench, enum rbi_shield_probe_result result)
+{
+    rbi_shield_probe_end(&bench->cluster, bench->grant.instance, bench->grant.token, result,
+                         &bench->turn);
+}
+
+/** Waits for the end of the open time and answers the PING. @return whether probes may begin */
+static inline bool shield_half_open(struct shield_bench *bench, int32_t id)
+{
+    const struct rbi_shield_member *member = shield_of(bench, id);
+    if (member->health != RBI_HEALTH_OPEN) {
+        return false;
+    }
+    shield_sweep_after(bench, (member->until_ns - bench->turn.now_ns) / SHIELD_MS + 1);
+    shield_answer(bench, id, true);
+    return member->health == RBI_HEALTH_HALF_OPEN && member->ping == 0;
+}
+
+/** Probes that are well until it is back. @return whether it is */
+static inline bool shield_close(struct shield_bench *bench, int32_t id)
+{
+    const struct rbi_shield_member *member = shield_of(bench, id);
+    for (unsigned i = 0; i < 20 && member->health == RBI_HEALTH_HALF_OPEN; i++) {
+        shield_pass(bench, 250);
+        if (!shield_grant(bench)) {
+            return false;
+        }
+        shield_end(bench, RBI_SHIELD_PROBE_OK);
+    }
+    return member->health == RBI_HEALTH_RAMP || member->health == RBI_HEALTH_OK;
 }
 
 #endif
