@@ -12,8 +12,8 @@ const rbi_au64 rbi_least_unknown[2];
 
 /** What a member has to do, read once: receivers write what they like. */
 struct todo {
-    uint64_t waiting; /* at most 2^20 + 2^32 */
-    unsigned step;    /* messages take 2^step ns; 0: not known */
+    uint64_t waiting;
+    unsigned step; /* messages take 2^step ns; 0: not known */
     uint32_t weight;
 };
 
@@ -41,10 +41,9 @@ void rbi_least_build(struct rbi_least *least,
 
 static inline struct todo todo_of(const struct rbi_least_member *member)
 {
-    const uint64_t depth = rbi_load_rlx(&member->load[RBI_LEAST_DEPTH]);
     const uint64_t ewma_ns = rbi_load_rlx(&member->load[RBI_LEAST_EWMA]);
     const unsigned step = 63U - (unsigned)__builtin_clzll(ewma_ns | 1);
-    return (struct todo){.waiting = rbi_min_u64(depth, RBI_LEAST_DEPTH_MAX) + member->unread,
+    return (struct todo){.waiting = rbi_least_waiting(member),
                          .step = step < STEP_MAX ? step : STEP_MAX,
                          .weight = member->weight};
 }

@@ -34,6 +34,13 @@ struct rbi_least {
     struct rbi_random random;
 };
 
+/** Messages that wait for a member, as far as this caller knows: at most 2^20 + 2^32. */
+static inline uint64_t rbi_least_waiting(const struct rbi_least_member *member)
+{
+    const uint64_t depth = rbi_load_rlx(&member->load[RBI_LEAST_DEPTH]);
+    return rbi_min_u64(depth, RBI_LEAST_DEPTH_MAX) + member->unread;
+}
+
 /** Load of a receiver that publishes none: idle. */
 extern const rbi_au64 rbi_least_unknown[2];
 
