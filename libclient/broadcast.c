@@ -59,8 +59,9 @@ static int send_to_ready(struct ringbus *bus,
                          const struct rbi_cluster *cluster,
                          const struct rbi_outgoing *out)
 {
-    const bool plain_chunk = out->chunk != RBI_CHUNK_NONE && out->part_count == 1;
-    const bool plain_inline = out->chunk == RBI_CHUNK_NONE && out->part_count == 1;
+    const bool whole = out->part_count == 1 && out->attributes == NULL; /* no extension */
+    const bool plain_chunk = out->chunk != RBI_CHUNK_NONE && whole;
+    const bool plain_inline = out->chunk == RBI_CHUNK_NONE && whole;
     const uint32_t meta =
         rbi_record_meta(RBI_RECORD_ONEWAY,
                         RBI_RECORD_BROADCAST | (plain_chunk ? RBI_RECORD_REF : 0U) |

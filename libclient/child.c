@@ -59,6 +59,7 @@ void rbi_close_in_child(struct ringbus *bus)
     free(bus->pool.next_free);
     free(bus->pool.ref_count);
     rbi_calls_deinit(&bus->calls);
+    rbi_asks_deinit(bus);
     close_copy(bus->control.sock);
     close_copy(bus->page_segment.fd);
     close_copy(bus->pool.segment.fd);

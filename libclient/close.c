@@ -34,6 +34,7 @@ void rbi_handle_free(struct ringbus *bus)
     rbi_watched_deinit(&bus->watches);
     free(bus->events.items);
     rbi_calls_deinit(&bus->calls);
+    rbi_asks_deinit(bus);
     rbi_control_close(bus);
     rbi_pool_deinit(&bus->pool);
     rbi_segment_deinit(&bus->page_segment);
@@ -122,6 +123,7 @@ int ringbus_close(struct ringbus *bus, uint32_t drain_ms)
     }
     say_goodbye(bus);
     rbi_calls_end_all(bus, RINGBUS_E_CLOSED);
+    rbi_asks_end_all(bus, RINGBUS_E_CLOSED);
     rbi_leave(bus);
     rbi_handle_free(bus);
     return r;

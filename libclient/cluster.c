@@ -51,6 +51,7 @@ void rbi_cluster_free(struct rbi_cluster *cluster)
         free(cluster->ready);
         free(cluster->turn);
         free(cluster->owner);
+        rbi_caller_free(cluster->caller);
         free(cluster);
     }
 }
@@ -206,6 +207,7 @@ void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
             member->denied = false;
             member->retry_ns = RBI_NEVER;
             member->up_ns = member->up_ns == 0 ? bus->now_ns : member->up_ns;
+            rbi_asks_link_up(bus);
         }
     } else if (member->end == end) {
         member->end = NULL;

@@ -8,7 +8,9 @@
 #include "bus/hrw.h"
 #include "bus/link.h"
 #include "bus/pidf.h"
+#include "bus/policy.h"
 
+struct rbi_caller;
 struct rbi_end;
 
 /** What a target asks of its links. */
@@ -65,6 +67,8 @@ struct rbi_cluster {
     unsigned cursor;       /* in turn */
     uint16_t *owner;       /* RBI_HRW_SLOTS entries, index into ready; NULL until a keyed pick */
     bool owner_stale;
+    const struct rbi_policy *policy; /* of the bus's configuration; NULL: the defaults */
+    struct rbi_caller *caller;       /* of requests to it (retry.h); NULL: none so far */
     char path[RBI_PATH_MAX + 1];
 };
 

@@ -203,7 +203,7 @@ static enum rbi_drain_step look(struct ringbus *bus, uint64_t now_ns, uint32_t *
     }
     if (*left == 0) {
         step = RBI_DRAIN_CALLS;
-        *left = bus->calls.heap_count;
+        *left = bus->calls.heap_count > bus->asks.count ? bus->calls.heap_count : bus->asks.count;
     }
     if (*left != 0) {
         bus->drain.marked = false;

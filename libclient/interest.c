@@ -140,6 +140,10 @@ static int do_target(struct ringbus *bus,
     }
     cluster->redeliver = options.on_down == RINGBUS_ON_DOWN_REDELIVER;
     cluster->redeliver_ms = options.redeliver_ms != 0 ? options.redeliver_ms : REDELIVER_DEFAULT_MS;
+    r = rbi_caller_target(bus, cluster, &options);
+    if (r != 0) {
+        return r;
+    }
     if (pidf.instance == 0) {
         cluster->all = true;
         cluster->target = target;

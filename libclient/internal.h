@@ -8,7 +8,8 @@
  *   bus ── control    connection to ringbusd (control.c, control_*.c)
  *       ── ends       our end of each link (end*.c, undelivered.c), by address in `peers`
  *       ── clusters   what we know of each cluster that we target (cluster.c, target.c)
- *       ── calls      requests that wait for their reply (request.c)
+ *       ── calls      requests that wait for their reply (calls.c)
+ *       ── asks       requests that may take several of those (ask.c)
  *       ── pool, page our own shared memory
  *
  * Callbacks run in ringbus_poll() only; ends are freed there only, after the
@@ -21,11 +22,13 @@
 #include "bus/record.h"
 #include "bus/wire.h"
 #include "bus/wire_stream.h"
+#include "libclient/attributes.h"
 #include "libclient/cluster.h"
 #include "libclient/control.h"
 #include "libclient/drain.h"
 #include "libclient/end.h"
 #include "libclient/request.h"
+#include "libclient/retry.h"
 #include "libclient/rights.h"
 #include "libclient/undelivered.h"
 #include "libclient/watched.h"
@@ -143,10 +146,13 @@ struct ringbus {
     struct rbi_page *page;    /* own, writable */
     struct rbi_pool pool;
     struct rbi_calls calls;
+    struct rbi_asks asks;
     struct rbi_events events;
     ringbus_message_fn on_message;
     ringbus_event_fn on_event;
     void *user;
+    /* What messages sent by the running callback inherit; NULL: nothing. */
+    const struct rbi_attributes *inherited;
 
     /* Cold. */
     struct rbi_pidf self;
@@ -669,9 +675,10 @@ struct rbi_outgoing {
     uint64_t tag; /* correlation of REQ, REP, ERROR */
     const struct ringbus_part *parts;
     unsigned part_count;
-    uint64_t size;         /* sum of the parts */
-    uint32_t chunk;        /* a chunk that holds it already, or RBI_CHUNK_NONE */
-    unsigned record_flags; /* RBI_RECORD_* that do not follow from the flags */
+    uint64_t size;                           /* sum of the parts */
+    uint32_t chunk;                          /* a chunk that holds it already, or RBI_CHUNK_NONE */
+    unsigned record_flags;                   /* RBI_RECORD_* that do not follow from the flags */
+    const struct rbi_attributes *attributes; /* NULL: none */
 };
 
 /** Finds who is to get a message: one end. 0 or a public error (noted). */
@@ -743,11 +750,20 @@ int rbi_loan_check(struct ringbus *bus,
                    uint64_t size,
                    uint32_t *chunk);
 
-/* ---- request.c -------------------------------------------------------------------------- */
+/* ---- calls.c ---------------------------------------------------------------------------- */
 
 void rbi_calls_init(struct rbi_calls *calls);
 void rbi_calls_deinit(struct rbi_calls *calls);
 uint64_t rbi_calls_deadline_ns(const struct rbi_calls *calls);
+/** A request is about to go over that link. @param id  its correlation. 0; RINGBUS_E_NO_MEMORY */
+int rbi_calls_start(struct ringbus *bus,
+                    const struct rbi_end *end,
+                    uint64_t timeout_ns,
+                    ringbus_reply_fn on_reply,
+                    void *context,
+                    uint64_t *id);
+/** It could not be sent: nobody is told. */
+void rbi_calls_forget(struct ringbus *bus, uint64_t id);
 /** A reply or error came. */
 void rbi_calls_reply(struct ringbus *bus,
                      struct rbi_end *end,

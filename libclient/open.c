@@ -251,6 +251,7 @@ static void init_fields(struct ringbus *bus, const struct ringbus_options *optio
     bus->control.out_last = &bus->control.out_first;
     rbi_wire_stream_init(&bus->control.stream);
     rbi_calls_init(&bus->calls);
+    bus->asks.due_ns = RBI_NEVER;
     bus->state = RBI_ENDPOINT_READY;
     bus->next_deadline_ns = RBI_NEVER;
     bus->timer_armed_ns = RBI_NEVER;

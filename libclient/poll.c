@@ -37,19 +37,19 @@ static void fill_parts(const struct rbi_record *record, struct rbi_view *view)
     }
 }
 
-int rbi_view_fill(struct ringbus *bus,
-                  struct rbi_end *end,
-                  const struct rbi_record *record,
-                  const unsigned char *pool_base,
-                  uint64_t pool_bytes,
-                  struct rbi_view *view)
+/* @p rare  a constant: whether it may be a reference. 0; -EPROTO */
+static inline int fill_view(struct rbi_end *end,
+                            const struct rbi_record *record,
+                            const unsigned char *pool_base,
+                            uint64_t pool_bytes,
+                            bool rare,
+                            struct rbi_view *view)
 {
     struct ringbus_message *message = &view->message;
-    (void)bus;
     view->end = end;
     view->kept = false;
     view->own = false;
-    view->referenced = (record->flags & RBI_RECORD_REF) != 0;
+    view->referenced = rare && (record->flags & RBI_RECORD_REF) != 0;
     if (view->referenced) {
         /* Untrusted: the payload must lie within the pool that we mapped, as aligned as a chunk. */
         /* NOLINTNEXTLINE(clang-analyzer-core.*): RBI_RECORD_REF is set with ref only */
@@ -77,8 +77,20 @@ int rbi_view_fill(struct ringbus *bus,
     message->parts = view->parts;
     message->reply_to.peer = message->from;
     message->reply_to.id = record->kind == RBI_RECORD_REQ ? record->tag : 0;
+    message->attributes = NULL;
     fill_parts(record, view);
     return 0;
+}
+
+int rbi_view_fill(struct ringbus *bus,
+                  struct rbi_end *end,
+                  const struct rbi_record *record,
+                  const unsigned char *pool_base,
+                  uint64_t pool_bytes,
+                  struct rbi_view *view)
+{
+    (void)bus;
+    return fill_view(end, record, pool_base, pool_bytes, true, view);
 }
 
 /* ---- one message ---------------------------------------------------------------------------- */
@@ -153,8 +165,53 @@ static RBI_COLD int fill_anew(struct ringbus *bus,
     return rbi_view_fill(bus, end, record, end->peer_pool->base, end->peer_pool->bytes, view);
 }
 
-/* Untrusted record. 0; RBI_LANE_EMPTY: not now; -EPROTO */
-static int deliver(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record)
+static inline void dispatch(struct ringbus *bus,
+                            struct rbi_end *end,
+                            const struct rbi_record *record,
+                            struct rbi_view *view)
+{
+    if (record->kind == RBI_RECORD_REP || record->kind == RBI_RECORD_ERROR) {
+        bus->view = view;
+        rbi_calls_reply(bus, end, record, &view->message);
+        bus->view = NULL;
+    } else {
+        rbi_count(bus, RBI_COUNTER_received, 1);
+        rbi_count(bus, RBI_COUNTER_received_bytes, view->message.size);
+        hand_over(bus, view);
+    }
+}
+
+/* One with attributes: while its handler runs, what that sends inherits. 0; -EPROTO */
+static __attribute__((noinline)) int dispatch_attributed(struct ringbus *bus,
+                                                         struct rbi_end *end,
+                                                         const struct rbi_record *record,
+                                                         struct rbi_view *view)
+{
+    const int r = rbi_attributes_view(record, view);
+    if (r != 0) {
+        return r;
+    }
+    const bool answer = record->kind == RBI_RECORD_REP || record->kind == RBI_RECORD_ERROR;
+    if (!answer && rbi_attributes_expired(bus, view)) {
+        rbi_count(bus, RBI_COUNTER_expired, 1);
+        if (view->message.reply_to.id != 0) {
+            /* Without room its own clock tells the sender. */
+            (void)rbi_reply_refused(bus, &view->message.reply_to, RINGBUS_E_TIMEOUT, 0);
+        }
+        return 0;
+    }
+    bus->inherited = answer ? NULL : &view->attributes;
+    dispatch(bus, end, record, view);
+    bus->inherited = NULL;
+    return 0;
+}
+
+/*
+ * Untrusted record. @p rare  a constant: whether it may be a reference, or have attributes.
+ * 0; RBI_LANE_EMPTY: not now; -EPROTO
+ */
+static inline int
+deliver(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record, bool rare)
 {
     struct rbi_view view;
     const unsigned char *pool = bus->pool.segment.base;
@@ -169,7 +226,7 @@ static int deliver(struct ringbus *bus, struct rbi_end *end, const struct rbi_re
             return first;
         }
     }
-    int r = rbi_view_fill(bus, end, record, pool, pool_bytes, &view);
+    int r = fill_view(end, record, pool, pool_bytes, rare, &view);
     if (RBI_UNLIKELY(r != 0)) {
         r = fill_anew(bus, end, record, &view);
         if (r != 0) {
@@ -179,14 +236,13 @@ static int deliver(struct ringbus *bus, struct rbi_end *end, const struct rbi_re
     if (RBI_UNLIKELY(bus->events.count > 0)) {
         rbi_events_flush(bus); /* its READY comes before its first message */
     }
-    if (record->kind == RBI_RECORD_REP || record->kind == RBI_RECORD_ERROR) {
-        bus->view = &view;
-        rbi_calls_reply(bus, end, record, &view.message);
-        bus->view = NULL;
+    if (rare && (record->flags & RBI_RECORD_ATTRIBUTES) != 0) {
+        r = dispatch_attributed(bus, end, record, &view);
+        if (r != 0) {
+            return r;
+        }
     } else {
-        rbi_count(bus, RBI_COUNTER_received, 1);
-        rbi_count(bus, RBI_COUNTER_received_bytes, view.message.size);
-        hand_over(bus, &view);
+        dispatch(bus, end, record, &view);
     }
     if (view.referenced && !view.kept) {
         rbi_returns_put(&end->returns, (uint32_t)view.slot);
@@ -212,21 +268,36 @@ static RBI_COLD bool is_behind(const struct ringbus *bus, struct rbi_end *end)
     return false;
 }
 
-static int take_record(struct ringbus *bus, struct rbi_end *end, const struct rbi_lane_record *raw)
+static inline int
+take_parsed(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record, bool rare)
 {
-    struct rbi_record record;
-    int r = rbi_record_parse_inline(raw->meta, raw->body, raw->size, &record);
-    if (RBI_UNLIKELY(r != 0)) {
-        return r;
-    }
-    if (RBI_LIKELY(is_message(record.kind))) {
-        return deliver(bus, end, &record);
+    if (RBI_LIKELY(is_message(record->kind))) {
+        return deliver(bus, end, record, rare);
     }
     if (RBI_UNLIKELY(end->behind != 0) && is_behind(bus, end)) {
         return RBI_LANE_EMPTY; /* READY, which comes first: nothing is read past it */
     }
-    rbi_end_control_record(bus, end, &record);
+    rbi_end_control_record(bus, end, record);
     return 0;
+}
+
+/* A reference, an extension, parts. */
+static __attribute__((noinline)) int
+take_rare(struct ringbus *bus, struct rbi_end *end, const struct rbi_lane_record *raw)
+{
+    struct rbi_record record;
+    const int r = rbi_record_parse(raw->meta, raw->body, raw->size, &record);
+    return r == 0 ? take_parsed(bus, end, &record, true) : r;
+}
+
+static int take_record(struct ringbus *bus, struct rbi_end *end, const struct rbi_lane_record *raw)
+{
+    struct rbi_record record;
+    if ((raw->meta & RBI_RECORD_META_RARE) != 0) {
+        return take_rare(bus, end, raw);
+    }
+    const int r = rbi_record_parse_inline(raw->meta, raw->body, raw->size, &record);
+    return RBI_LIKELY(r == 0) ? take_parsed(bus, end, &record, false) : r;
 }
 
 /* ---- one lane -------------------------------------------------------------------------------- */

@@ -101,7 +101,9 @@ static bool go_on(struct ringbus *bus, struct rbi_end *end, const struct rbi_ret
         .size = returned->view.message.size,
         .chunk = returned->view.referenced ? rbi_refs_chunk(&end->refs, (uint32_t)record->ref.slot)
                                            : RBI_CHUNK_NONE,
-        .record_flags = RBI_RECORD_ANY | (again ? RBI_RECORD_AGAIN : 0U)};
+        .record_flags = RBI_RECORD_ANY | (again ? RBI_RECORD_AGAIN : 0U),
+        .attributes =
+            returned->view.message.attributes != NULL ? &returned->view.attributes : NULL};
     if (record->kind == RBI_RECORD_REQ) {
         out.tag = rbi_calls_next_tag(bus, end, record->tag);
         if (out.tag == 0) {

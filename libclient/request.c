@@ -1,343 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * libclient/request.c - requests that wait for their reply.
- *
- * A correlation is {generation, slot}: a slot's generation grows with each use, so a late
- * reply can never end a later request: its 44 bits last for half a year of one million requests
- * a second through one slot. And a reply counts only from the very link that the request went
- * over, which is never used again after its end. Deadlines lie in a binary heap of slot numbers.
- */
+/* libclient/request.c - the public calls of requests and their answers. */
 #include "libclient/send_plain.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define NO_SLOT        UINT32_MAX
-#define TIMEOUT_MS_MAX 3600000U
 #define ERROR_TEXT_MAX 512U
-/* Bounds what an application can have outstanding: 2^20 requests. */
-#define SLOT_BITS 20U
-#define CALLS_MAX (1U << SLOT_BITS)
-
-void rbi_calls_init(struct rbi_calls *calls)
-{
-    memset(calls, 0, sizeof *calls);
-    calls->free_head = NO_SLOT;
-}
-
-void rbi_calls_deinit(struct rbi_calls *calls)
-{
-    free(calls->slots);
-    free(calls->heap);
-    rbi_calls_init(calls);
-}
-
-/* ---- heap of deadlines -------------------------------------------------------------------- */
-
-static void heap_put(struct rbi_calls *calls, uint32_t at, uint32_t slot)
-{
-    calls->heap[at] = slot;
-    calls->slots[slot].heap_position = at;
-}
-
-static void heap_up(struct rbi_calls *calls, uint32_t at)
-{
-    const uint32_t slot = calls->heap[at];
-    while (at > 0) {
-        const uint32_t parent = (at - 1) / 2;
-        if (calls->slots[calls->heap[parent]].deadline_ns <= calls->slots[slot].deadline_ns) {
-            break;
-        }
-        heap_put(calls, at, calls->heap[parent]);
-        at = parent;
-    }
-    heap_put(calls, at, slot);
-}
-
-static void heap_down(struct rbi_calls *calls, uint32_t at)
-{
-    const uint32_t slot = calls->heap[at];
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child >= calls->heap_count) {
-            break;
-        }
-        if (child + 1 < calls->heap_count && calls->slots[calls->heap[child + 1]].deadline_ns <
-                                                 calls->slots[calls->heap[child]].deadline_ns) {
-            child++;
-        }
-        if (calls->slots[slot].deadline_ns <= calls->slots[calls->heap[child]].deadline_ns) {
-            break;
-        }
-        heap_put(calls, at, calls->heap[child]);
-        at = child;
-    }
-    heap_put(calls, at, slot);
-}
-
-static void heap_remove(struct rbi_calls *calls, uint32_t at)
-{
-    const uint32_t last = calls->heap[--calls->heap_count];
-    if (at < calls->heap_count) {
-        heap_put(calls, at, last);
-        heap_up(calls, at);
-        heap_down(calls, calls->slots[last].heap_position);
-    }
-}
-
-uint64_t rbi_calls_deadline_ns(const struct rbi_calls *calls)
-{
-    return calls->heap_count > 0 ? calls->slots[calls->heap[0]].deadline_ns : RBI_NEVER;
-}
-
-/* ---- slots --------------------------------------------------------------------------------- */
-
-static RBI_COLD int grow(struct rbi_calls *calls)
-{
-    const uint32_t count = calls->slot_count == 0 ? 64 : calls->slot_count * 2;
-    if (count > CALLS_MAX) {
-        return -ENOBUFS;
-    }
-    struct rbi_call *slots = realloc(calls->slots, count * sizeof *slots);
-    if (slots == NULL) {
-        return -ENOMEM;
-    }
-    calls->slots = slots;
-    uint32_t *heap = realloc(calls->heap, count * sizeof *heap);
-    if (heap == NULL) {
-        return -ENOMEM;
-    }
-    calls->heap = heap;
-    for (uint32_t i = count; i-- > calls->slot_count;) {
-        memset(&slots[i], 0, sizeof slots[i]);
-        slots[i].generation = 1;
-        slots[i].next_free = calls->free_head;
-        calls->free_head = i;
-    }
-    calls->slot_count = count;
-    return 0;
-}
-
-/* The generation that follows; 0 is none, so that no correlation is 0. */
-static uint64_t after(uint64_t generation)
-{
-    return generation == RBI_CALL_GENERATION_MAX ? 1 : generation + 1;
-}
-
-static uint64_t correlation(uint64_t generation, uint32_t slot)
-{
-    return generation << SLOT_BITS | slot;
-}
-
-static struct rbi_call *find(struct rbi_calls *calls, uint64_t id, uint32_t *slot)
-{
-    const uint32_t at = (uint32_t)id & (CALLS_MAX - 1);
-    if (at >= calls->slot_count || calls->slots[at].on_reply == NULL ||
-        calls->slots[at].generation != id >> SLOT_BITS) {
-        return NULL;
-    }
-    *slot = at;
-    return &calls->slots[at];
-}
-
-/* Frees the slot before its callback runs: the callback may send the next request. */
-static struct rbi_call take(struct rbi_calls *calls, uint32_t slot)
-{
-    struct rbi_call *call = &calls->slots[slot];
-    const struct rbi_call copy = *call;
-    heap_remove(calls, call->heap_position);
-    call->on_reply = NULL;
-    call->generation = after(call->generation);
-    call->next_free = calls->free_head;
-    calls->free_head = slot;
-    return copy;
-}
-
-static void finish(struct ringbus *bus,
-                   const struct rbi_call *call,
-                   enum ringbus_outcome outcome,
-                   int error,
-                   const struct ringbus_message *message)
-{
-    const struct ringbus_result result = {.outcome = outcome,
-                                          .error = error,
-                                          .message = message,
-                                          .peer = rbi_addr(&call->peer),
-                                          .elapsed_ns = rbi_now_ns() - call->sent_ns};
-    const bool outer = bus->in_callback;
-    bus->in_callback = true;
-    call->on_reply(bus, &result, call->context);
-    bus->in_callback = outer;
-}
-
-/* ---- how calls end -------------------------------------------------------------------------- */
-
-void rbi_calls_reply(struct ringbus *bus,
-                     struct rbi_end *end,
-                     const struct rbi_record *record,
-                     const struct ringbus_message *message)
-{
-    uint32_t slot = 0;
-    const struct rbi_call *waiting = find(&bus->calls, record->tag, &slot);
-    if (waiting == NULL || waiting->link_life != end->link_life) {
-        rbi_count(bus, RBI_COUNTER_late_replies, 1);
-        return;
-    }
-    const struct rbi_call call = take(&bus->calls, slot);
-    rbi_count(bus, RBI_COUNTER_replies, 1);
-    if (record->kind == RBI_RECORD_REP) {
-        finish(bus, &call, RINGBUS_REPLIED, 0, message);
-    } else {
-        finish(bus, &call, RINGBUS_FAILED, RINGBUS_E_HANDLER_FAILED, message);
-    }
-}
-
-/* How it ends without an answer: what still waits to be sent on was certainly not seen. */
-static enum ringbus_outcome outcome_of(const struct rbi_call *call)
-{
-    return call->held == RBI_CALL_HELD_UNSEEN ? RINGBUS_NOT_SENT : RINGBUS_UNKNOWN;
-}
-
-void rbi_calls_expire(struct ringbus *bus, uint64_t now_ns)
-{
-    /* At most those that wait now: a callback that sends anew cannot keep us here. */
-    for (uint32_t left = bus->calls.heap_count; left > 0; left--) {
-        if (rbi_calls_deadline_ns(&bus->calls) > now_ns) {
-            break;
-        }
-        const struct rbi_call call = take(&bus->calls, bus->calls.heap[0]);
-        rbi_count(bus, RBI_COUNTER_timeouts, 1);
-        finish(bus, &call, outcome_of(&call), RINGBUS_E_TIMEOUT, NULL);
-    }
-}
-
-/* A request of that tag that went over that very link; the tag may be a liar's. */
-static struct rbi_call *
-asked_over(struct ringbus *bus, const struct rbi_end *end, uint64_t tag, uint32_t *slot)
-{
-    struct rbi_call *call = find(&bus->calls, tag, slot);
-    return call != NULL && call->link_life == end->link_life ? call : NULL;
-}
-
-void rbi_calls_given_back(struct ringbus *bus,
-                          const struct rbi_end *end,
-                          uint64_t tag,
-                          bool maybe_seen)
-{
-    uint32_t slot = 0;
-    if (asked_over(bus, end, tag, &slot) != NULL) {
-        const struct rbi_call call = take(&bus->calls, slot);
-        finish(bus, &call, maybe_seen ? RINGBUS_UNKNOWN : RINGBUS_NOT_SENT, rbi_end_error(end),
-               NULL);
-    }
-}
-
-void rbi_calls_hold(struct ringbus *bus, const struct rbi_end *end, uint64_t tag, bool maybe_seen)
-{
-    uint32_t slot = 0;
-    struct rbi_call *call = asked_over(bus, end, tag, &slot);
-    if (call != NULL) {
-        call->held = maybe_seen ? RBI_CALL_HELD_SEEN : RBI_CALL_HELD_UNSEEN;
-    }
-}
-
-uint64_t rbi_calls_next_tag(struct ringbus *bus, const struct rbi_end *end, uint64_t tag)
-{
-    uint32_t slot = 0;
-    const struct rbi_call *call = asked_over(bus, end, tag, &slot);
-    return call != NULL ? correlation(after(call->generation), slot) : 0;
-}
-
-void rbi_calls_moved(struct ringbus *bus, uint64_t tag, const struct rbi_end *to)
-{
-    uint32_t slot = 0;
-    struct rbi_call *call = find(&bus->calls, tag, &slot);
-    if (call != NULL) {
-        call->generation = after(call->generation);
-        call->peer = to->peer;
-        call->link_life = to->link_life;
-        call->held = RBI_CALL_SENT;
-    }
-}
-
-static void end_those_over(struct ringbus *bus, const struct rbi_end *end, int error, bool held)
-{
-    for (uint32_t slot = 0; slot < bus->calls.slot_count; slot++) {
-        const struct rbi_call *call = &bus->calls.slots[slot];
-        if (call->on_reply != NULL && call->link_life == end->link_life &&
-            (held || call->held == RBI_CALL_SENT)) {
-            const struct rbi_call ended = take(&bus->calls, slot);
-            finish(bus, &ended, RINGBUS_UNKNOWN, error, NULL);
-        }
-    }
-}
-
-void rbi_calls_peer_gone(struct ringbus *bus, const struct rbi_end *end, int error)
-{
-    end_those_over(bus, end, error, false);
-}
-
-void rbi_calls_over(struct ringbus *bus, const struct rbi_end *end, int error)
-{
-    end_those_over(bus, end, error, true);
-}
-
-void rbi_calls_end_all(struct ringbus *bus, int error)
-{
-    for (uint32_t slot = 0; slot < bus->calls.slot_count; slot++) {
-        if (bus->calls.slots[slot].on_reply != NULL) {
-            const struct rbi_call ended = take(&bus->calls, slot);
-            finish(bus, &ended, outcome_of(&ended), error, NULL);
-        }
-    }
-}
 
 /* ---- public calls ---------------------------------------------------------------------------- */
 
-static int start_call(struct ringbus *bus,
-                      struct rbi_end *end,
-                      uint32_t timeout_ms,
+static int do_request(struct ringbus *bus,
+                      const struct ringbus_addr *to,
+                      struct rbi_outgoing *out,
+                      uint64_t timeout_ns,
                       ringbus_reply_fn on_reply,
-                      void *context,
-                      uint32_t *out)
+                      void *context);
+
+/* A request that says nothing of itself, from the handler of a message that does. */
+static RBI_COLD int request_inheriting(struct ringbus *bus,
+                                       const struct ringbus_addr *to,
+                                       struct rbi_outgoing *out,
+                                       uint64_t timeout_ns,
+                                       ringbus_reply_fn on_reply,
+                                       void *context)
 {
-    struct rbi_calls *calls = &bus->calls;
-    if (RBI_UNLIKELY(calls->free_head == NO_SLOT)) {
-        const int r = grow(calls);
-        if (r != 0) {
-            return rbi_fail(bus, RINGBUS_E_NO_MEMORY, "%u requests wait already",
-                            calls->slot_count);
-        }
+    const struct ringbus_message_options options = {.struct_size = sizeof options};
+    const uint64_t now_ns = rbi_now_ns();
+    struct rbi_attributes attributes;
+    const int r = rbi_attributes_of(bus, &options, now_ns, &attributes);
+    if (r != 0) {
+        return r;
     }
-    const uint32_t slot = calls->free_head;
-    struct rbi_call *call = &calls->slots[slot];
-    calls->free_head = call->next_free;
-    call->on_reply = on_reply;
-    call->context = context;
-    call->peer = end->peer;
-    call->link_life = end->link_life;
-    call->held = RBI_CALL_SENT;
-    call->sent_ns = rbi_now_ns();
-    call->deadline_ns = call->sent_ns + timeout_ms * RBI_NS_PER_MS;
-    heap_put(calls, calls->heap_count, slot);
-    heap_up(calls, calls->heap_count++);
-    rbi_deadline_at_most(bus, call->deadline_ns);
-    *out = slot;
-    return 0;
+    if ((attributes.present & RBI_ATTRIBUTE_DEADLINE) != 0) {
+        timeout_ns = rbi_min_u64(timeout_ns, attributes.deadline_ns - now_ns);
+    }
+    attributes.present |= RBI_ATTRIBUTE_DEADLINE;
+    attributes.deadline_ns = now_ns + timeout_ns;
+    out->attributes = &attributes;
+    return do_request(bus, to, out, timeout_ns, on_reply, context);
 }
 
 static int do_request(struct ringbus *bus,
                       const struct ringbus_addr *to,
                       struct rbi_outgoing *out,
-                      uint32_t timeout_ms,
+                      uint64_t timeout_ns,
                       ringbus_reply_fn on_reply,
                       void *context)
 {
     struct rbi_end *end = NULL;
-    uint32_t slot = 0;
     if ((out->flags & ~(RINGBUS_KEY | RINGBUS_MORE | RINGBUS_IDEMPOTENT)) != 0) {
         return rbi_fail(bus, RINGBUS_E_ARGUMENT, "unknown flags 0x%x", out->flags);
+    }
+    if (RBI_UNLIKELY(bus->inherited != NULL) && out->attributes == NULL) {
+        return request_inheriting(bus, to, out, timeout_ns, on_reply, context);
     }
     if (bus->closing) {
         return rbi_fail(bus, RINGBUS_E_CLOSED, "the handle is being closed");
@@ -349,15 +64,14 @@ static int do_request(struct ringbus *bus,
     out->record_flags = to->instance == RINGBUS_ANY ? RBI_RECORD_ANY : 0U;
     int r = rbi_send_resolve(bus, to, (out->flags & RINGBUS_KEY) != 0, out->key, &end);
     if (r == 0) {
-        r = start_call(bus, end, timeout_ms, on_reply, context, &slot);
+        r = rbi_calls_start(bus, end, timeout_ns, on_reply, context, &out->tag);
     }
     if (r != 0) {
         return r;
     }
-    out->tag = correlation(bus->calls.slots[slot].generation, slot);
     r = rbi_send_one(bus, end, out);
     if (r != 0) {
-        (void)take(&bus->calls, slot);
+        rbi_calls_forget(bus, out->tag);
         return r;
     }
     rbi_count(bus, RBI_COUNTER_requests, 1);
@@ -387,13 +101,13 @@ int ringbus_request(struct ringbus *bus,
                                .size = size,
                                .chunk = RBI_CHUNK_NONE};
     if (to == NULL || on_reply == NULL || (data == NULL && size > 0) || timeout_ms == 0 ||
-        timeout_ms > TIMEOUT_MS_MAX) {
+        timeout_ms > RBI_TIMEOUT_MS_MAX) {
         r = rbi_fail(
             bus, RINGBUS_E_ARGUMENT,
             "address, callback and data must be given and the timeout be 1 to %u ms (is %u)",
-            TIMEOUT_MS_MAX, timeout_ms);
+            RBI_TIMEOUT_MS_MAX, timeout_ms);
     } else {
-        r = do_request(bus, to, &out, timeout_ms, on_reply, context);
+        r = do_request(bus, to, &out, timeout_ms * RBI_NS_PER_MS, on_reply, context);
     }
     rbi_leave(bus);
     return r;
@@ -445,6 +159,59 @@ int ringbus_reply(struct ringbus *bus,
     } else {
         r = answer(bus, to, &out);
     }
+    rbi_leave(bus);
+    return r;
+}
+
+int rbi_reply_refused(struct ringbus *bus,
+                      const struct ringbus_reply_to *to,
+                      int error,
+                      uint32_t retry_after_ms)
+{
+    const struct rbi_attributes attributes = {
+        .present = RBI_ATTRIBUTE_ERROR, .error = error, .retry_after_ms = retry_after_ms};
+    const char *text = ringbus_strerror(error);
+    const struct ringbus_part part = {.data = text, .size = strnlen(text, ERROR_TEXT_MAX)};
+    struct rbi_outgoing out = {.kind = RBI_RECORD_ERROR,
+                               .parts = &part,
+                               .part_count = 1,
+                               .size = part.size,
+                               .chunk = RBI_CHUNK_NONE,
+                               .attributes = &attributes};
+    return answer(bus, to, &out);
+}
+
+/* What a receiver can say of a request that it did not handle. */
+static bool is_refusal(int error)
+{
+    switch (error) {
+    case RINGBUS_E_SHED:
+    case RINGBUS_E_NOT_OWNER:
+    case RINGBUS_E_LIMITED:
+    case RINGBUS_E_NOT_READY:
+    case RINGBUS_E_DRAINING:
+    case RINGBUS_E_DENIED:
+    case RINGBUS_E_RESTARTING:
+    case RINGBUS_E_TIMEOUT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+int ringbus_reply_refused(struct ringbus *bus,
+                          const struct ringbus_reply_to *to,
+                          int error,
+                          uint32_t retry_after_ms)
+{
+    int r = rbi_enter(bus);
+    if (r != 0) {
+        return r;
+    }
+    r = is_refusal(error)
+            ? rbi_reply_refused(bus, to, error, retry_after_ms)
+            : rbi_fail(bus, RINGBUS_E_ARGUMENT, "%s does not say why a request was not handled",
+                       ringbus_error_name(error));
     rbi_leave(bus);
     return r;
 }

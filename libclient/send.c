@@ -262,11 +262,12 @@ int rbi_send_chunk(struct ringbus *bus, struct rbi_end *end, uint64_t size, stru
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-/* Words between tag and payload: key of a request, sizes of the parts. */
+/* Words between tag and payload: key of a request, sizes of the parts, attributes. */
 static unsigned extension_words(const struct rbi_outgoing *out)
 {
     const bool key_word = (out->flags & RINGBUS_KEY) != 0 && out->kind != RBI_RECORD_ONEWAY;
-    return (key_word ? 1U : 0U) + (out->part_count > 1 ? out->part_count : 0U);
+    return (key_word ? 1U : 0U) + (out->part_count > 1 ? out->part_count : 0U) +
+           (out->attributes != NULL ? rbi_attributes_words(out->attributes) : 0U);
 }
 
 static uint32_t meta_of(const struct rbi_outgoing *out, unsigned words, unsigned extra_flags)
@@ -274,6 +275,7 @@ static uint32_t meta_of(const struct rbi_outgoing *out, unsigned words, unsigned
     unsigned flags = extra_flags | out->record_flags;
     flags |= (out->flags & RINGBUS_KEY) != 0 ? RBI_RECORD_KEY : 0U;
     flags |= (out->flags & RINGBUS_IDEMPOTENT) != 0 ? RBI_RECORD_IDEMPOTENT : 0U;
+    flags |= out->attributes != NULL ? RBI_RECORD_ATTRIBUTES : 0U;
     return rbi_record_meta(out->kind, flags, words, out->part_count > 1 ? out->part_count : 0U);
 }
 
@@ -292,6 +294,9 @@ static unsigned char *write_head(unsigned char *body, const struct rbi_outgoing 
             memcpy(body, &size, sizeof size);
             body += sizeof size;
         }
+    }
+    if (out->attributes != NULL) {
+        body = rbi_attributes_encode(out->attributes, body);
     }
     return body;
 }
@@ -413,7 +418,7 @@ int rbi_send_one(struct ringbus *bus, struct rbi_end *end, const struct rbi_outg
 
 #define SEND_FLAGS (RINGBUS_KEY | RINGBUS_MORE | RINGBUS_IDEMPOTENT)
 
-static int send_any(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_outgoing *out)
+int rbi_send_any(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_outgoing *out)
 {
     if (RBI_UNLIKELY(to == NULL || (out->flags & ~SEND_FLAGS) != 0)) {
         return rbi_fail(bus, RINGBUS_E_ARGUMENT, "no address, or unknown flags 0x%x", out->flags);
@@ -453,7 +458,7 @@ static __attribute__((noinline)) int send_other(struct ringbus *bus,
     if (RBI_UNLIKELY(data == NULL && size > 0)) {
         return rbi_fail(bus, RINGBUS_E_ARGUMENT, "%zu bytes at NULL", size);
     }
-    return send_any(bus, to, &out);
+    return rbi_send_any(bus, to, &out);
 }
 
 /*
@@ -509,8 +514,10 @@ int ringbus_send(struct ringbus *bus,
     return r;
 }
 
-static int
-sum_parts(struct ringbus *bus, const struct ringbus_part *parts, unsigned count, uint64_t *size)
+int rbi_send_sum(struct ringbus *bus,
+                 const struct ringbus_part *parts,
+                 unsigned count,
+                 uint64_t *size)
 {
     uint64_t sum = 0;
     if (count == 0 || count > RINGBUS_PARTS_MAX || parts == NULL) {
@@ -547,9 +554,9 @@ int ringbus_sendv(struct ringbus *bus,
                                .parts = parts,
                                .part_count = part_count,
                                .chunk = RBI_CHUNK_NONE};
-    r = sum_parts(bus, parts, part_count, &out.size);
+    r = rbi_send_sum(bus, parts, part_count, &out.size);
     if (r == 0) {
-        r = send_any(bus, to, &out);
+        r = rbi_send_any(bus, to, &out);
     }
     rbi_leave(bus);
     return r;
@@ -582,7 +589,7 @@ int ringbus_send_loan(struct ringbus *bus,
                                    .part_count = 1,
                                    .size = size,
                                    .chunk = chunk};
-        r = send_any(bus, to, &out);
+        r = rbi_send_any(bus, to, &out);
     }
     rbi_leave(bus);
     return r;

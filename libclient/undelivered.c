@@ -165,6 +165,9 @@ bool rbi_unread_next(struct ringbus *bus,
             out->view.own = true;
             out->view.message.from = rbi_addr(&bus->self);
             out->view.message.from_path = bus->self_path;
+            if ((out->record.flags & RBI_RECORD_ATTRIBUTES) != 0) {
+                (void)rbi_attributes_view(&out->record, &out->view); /* our own words */
+            }
             out->maybe_seen = unread->doubtful || (unread->begun && distance == unread->more);
             return true;
         }

@@ -5,7 +5,7 @@
  * libclient/undelivered.h - what a receiver that is gone had not consumed of our lane.
  * Part of internal.h: include that.
  */
-#include "bus/record.h"
+#include "bus/record_attributes.h"
 
 #include <ringbus/ringbus.h>
 
@@ -20,6 +20,9 @@ struct rbi_view {
     bool referenced;
     bool kept; /* the slot is given back by ringbus_release() */
     bool own;  /* a view of our own lane (UNDELIVERED): there is nothing to give back */
+    /* Both with message.attributes only, else undefined. */
+    struct rbi_attributes attributes;
+    struct ringbus_attributes shown;
 };
 
 /** How far a receiver had come when it ended. */

@@ -137,7 +137,12 @@ enum rbi_endpoint_state {
     X(bad_peer, "links closed because the peer broke the rules")                                   \
     X(daemon_lost, "times the connection to the daemon was lost")                                  \
     X(pings_missed, "PINGs that were not answered in their interval")                              \
-    X(redelivered, "messages sent on to another instance because their receiver ended")
+    X(redelivered, "messages sent on to another instance because their receiver ended")            \
+    X(expired, "messages dropped unhandled because their deadline was over")                       \
+    X(retried, "requests asked again after they were refused or lost")                             \
+    X(retry_denied, "those not asked again because the retry budget was used up")                  \
+    X(mocked, "requests ended by a mock, a local callback or failsafe, not by an instance")        \
+    X(diverted, "messages with a key sent to another instance, its own being out of reach")
 
 enum rbi_counter {
 #define RBI_COUNTER_ENUM(name, text) RBI_COUNTER_##name,

@@ -176,6 +176,8 @@ RINGBUS_API uint64_t ringbus_key(const void *data, size_t size);
 #define RINGBUS_MORE 0x2U /**< more follows at once: the wake-up waits for the last one */
 #define RINGBUS_IDEMPOTENT                                                                         \
     0x4U /**< may be handled twice: on_down sends it on even when its receiver may have seen it */
+/** In options only: nothing is taken over from the message whose callback runs. */
+#define RINGBUS_NO_INHERIT 0x8U
 
 /** Most parts of a message. */
 #define RINGBUS_PARTS_MAX 16
@@ -205,6 +207,31 @@ struct ringbus_reply_to {
     0x4U /**< lies in the sender's pool: ringbus_keep() copies nothing */
 #define RINGBUS_MESSAGE_IDEMPOTENT  0x8U  /**< its sender said RINGBUS_IDEMPOTENT */
 #define RINGBUS_MESSAGE_REDELIVERED 0x20U /**< an instance that ended may have handled it before */
+/** A reply that no instance gave, but a mock or a local callback (ringbus_degrade()). */
+#define RINGBUS_MESSAGE_MOCKED 0x40U
+/** Its key is another instance's, whom the sender could not reach: `divert` of the target. */
+#define RINGBUS_MESSAGE_DIVERTED 0x80U
+
+/** Labels of a message, for routing by parameter. */
+#define RINGBUS_LABELS_MAX 4
+/** Longest tag, in bytes without the terminator. */
+#define RINGBUS_TAG_MAX 63
+/** Highest priority; 0 is the lowest, and that of messages without attributes. */
+#define RINGBUS_PRIORITY_MAX 3
+
+/** What a sender said of a message beside key and payload (struct ringbus_message_options). */
+struct ringbus_attributes {
+    const char *tag; /**< "" when none */
+    uint32_t method; /**< 0 when none */
+    uint16_t codec;  /**< how the payload is written: the application's numbers, 0 unsaid */
+    uint16_t schema; /**< and in which version of its schema */
+    uint32_t labels[RINGBUS_LABELS_MAX];
+    unsigned priority;          /**< 0 to RINGBUS_PRIORITY_MAX */
+    uint64_t deadline_ns;       /**< CLOCK_MONOTONIC: who has not begun by then leaves it; 0 none */
+    uint64_t sent_ns;           /**< CLOCK_MONOTONIC when it was sent; 0 unsaid */
+    unsigned char trace_id[16]; /**< all 0 when none */
+    uint64_t span_id;
+};
 
 /** A received message: lent for the time of the callback. */
 struct ringbus_message {
@@ -219,6 +246,8 @@ struct ringbus_message {
     unsigned part_count; /**< 1 for messages that were not sent in parts */
     const struct ringbus_part *parts;
     struct ringbus_reply_to reply_to;
+    /** NULL: its sender said nothing. Of a reply: what its request said. */
+    const struct ringbus_attributes *attributes;
 };
 
 /**
@@ -310,7 +339,7 @@ enum ringbus_outcome {
     RINGBUS_REPLIED = 0,  /**< message holds the reply */
     RINGBUS_FAILED = 1,   /**< the handler reported an error; error and message hold it */
     RINGBUS_UNKNOWN = 2,  /**< sent; whether it was handled is unknown (timeout, death) */
-    RINGBUS_NOT_SENT = 3, /**< certainly not handled */
+    RINGBUS_NOT_SENT = 3, /**< certainly not handled; with an error of its receiver's: refused */
 };
 
 /** Result of a request: lent for the time of the callback. */
@@ -318,8 +347,10 @@ struct ringbus_result {
     enum ringbus_outcome outcome;
     int error; /**< 0 with RINGBUS_REPLIED; TIMEOUT, PEER_GONE, HANDLER_FAILED ... otherwise */
     const struct ringbus_message *message; /**< the reply, or NULL */
-    struct ringbus_addr peer;              /**< who was asked */
+    struct ringbus_addr peer;              /**< who was asked; after several, the last */
     uint64_t elapsed_ns;
+    uint32_t retry_after_ms; /**< with RINGBUS_E_LIMITED and _SHED: not sooner; 0 unsaid */
+    uint32_t tries;          /**< instances asked; 0: none was */
 };
 
 typedef void (*ringbus_message_fn)(struct ringbus *bus,
@@ -575,6 +606,34 @@ enum ringbus_on_down {
     RINGBUS_ON_DOWN_REDELIVER = 1,
 };
 
+/**
+ * How a request of ringbus_request_with() to RINGBUS_ANY is asked. Asked again is what was
+ * certainly not handled: its receiver ended, left, is not ready or full, or refused it with
+ * RINGBUS_E_SHED; with RINGBUS_IDEMPOTENT also what was lost or took longer than try_timeout_ms.
+ * A handler's own failure is an answer. All tries are within timeout_ms, and no instance is asked
+ * twice; of the requests to a cluster no more than 20 % are asked again, 3 a second at least, and
+ * none while half of them or more fail. RINGBUS_E_NOT_OWNER is followed once, in each mode: the
+ * owner of the key is looked up anew.
+ */
+enum ringbus_retry {
+    /** As the policy of the bus says; without one FAILOVER, with a key FAILFAST. */
+    RINGBUS_RETRY_AUTO = 0,
+    RINGBUS_RETRY_FAILFAST = 1, /**< once */
+    /** Of another instance, retry_tries times; one with a key is marked RINGBUS_MESSAGE_DIVERTED */
+    RINGBUS_RETRY_FAILOVER = 2,
+    RINGBUS_RETRY_FORKING = 3, /**< of two at once, whatever the key: the first answer counts */
+    RINGBUS_RETRY_BROADCAST =
+        4, /**< of all that are READY: the first failure, else the last reply */
+    /**
+     * For ringbus_send_with(): what cannot be sent now is kept, 100 messages at most, and tried
+     * again each second in their order, until it is sent or its timeout_ms is over. Then, and at
+     * ringbus_close(), it is given back (RINGBUS_EVENT_UNDELIVERED). Requests: as FAILFAST.
+     */
+    RINGBUS_RETRY_FAILBACK = 5,
+    /** Once; a failure counts as answered, by an empty message with RINGBUS_MESSAGE_MOCKED. */
+    RINGBUS_RETRY_FAILSAFE = 6,
+};
+
 /** Options of ringbus_target(). Zero fields mean defaults. */
 struct ringbus_target_options {
     size_t struct_size;
@@ -582,6 +641,18 @@ struct ringbus_target_options {
     uint32_t ping_misses;         /**< 1 to 100, default: the handle's */
     enum ringbus_on_down on_down; /**< default: RINGBUS_ON_DOWN_REPORT */
     uint32_t redeliver_ms;        /**< how long they wait, 1 to 60000 ms, default 1000 */
+    enum ringbus_retry retry;     /**< default: as the policy of the bus says */
+    uint32_t retry_tries;         /**< beyond the first, 1 to 7, default the policy's (1) */
+    /**
+     * A request of ringbus_request_with() that nobody can take now, whose instances or whose key's
+     * owner are there but not linked, waits for so long for the link: 0 not, to 60000 ms.
+     */
+    uint32_t wait_ms;
+    /**
+     * 1: what is sent by ringbus_request_with() with a key whose owner is there but not linked goes
+     * to another instance, after wait_ms, marked with RINGBUS_MESSAGE_DIVERTED. 0: it fails.
+     */
+    int divert;
 };
 
 /**
@@ -702,6 +773,47 @@ RINGBUS_API int ringbus_sendv(struct ringbus *bus,
                               unsigned part_count,
                               unsigned flags);
 
+/** What may be said of a message. Start from zero; a zero field says nothing. */
+struct ringbus_message_options {
+    size_t struct_size; /**< sizeof(struct ringbus_message_options) */
+    unsigned flags;     /**< as of ringbus_send(), and RINGBUS_NO_INHERIT */
+    uint64_t key;       /**< counts with RINGBUS_KEY */
+    const char *tag;    /**< 1 to RINGBUS_TAG_MAX visible bytes of ASCII, no comma; "" none */
+    uint32_t method;    /**< a number of the application's */
+    uint32_t labels[RINGBUS_LABELS_MAX];
+    unsigned priority;       /**< 0 to RINGBUS_PRIORITY_MAX */
+    uint32_t timeout_ms;     /**< 1 to 3600000. Of a request, over all tries; 0: as inherited. Of a
+                            message: not handled later, 0 no limit */
+    uint32_t try_timeout_ms; /**< of a request, for each try; 0: all the time there is */
+    unsigned char trace_id[16];
+    uint64_t span_id;
+    uint16_t codec;
+    uint16_t schema;
+};
+
+/**
+ * As ringbus_sendv(), and says of the message what @p options do: the receiver finds it in
+ * ringbus_message.attributes. Receivers of earlier releases get the message without.
+ *
+ * In a callback of on_message or of a reply, tag, trace and priority that @p options leave open
+ * are those of the message at hand, and its deadline is not exceeded; RINGBUS_NO_INHERIT says no.
+ * A message whose deadline is over before its handler begins is dropped by its receiver and
+ * counted there (expired). Attributes stay with a message that is redelivered or given back.
+ *
+ * To a target with RINGBUS_RETRY_FAILBACK: see there. Then 0: it is kept, to be sent later.
+ *
+ * @param options  borrowed for the call, with tag; NULL: as ringbus_sendv() without flags
+ * @return as ringbus_send(), or
+ * @retval RINGBUS_E_TIMEOUT   the inherited deadline is over: nothing was sent
+ * @retval RINGBUS_E_ARGUMENT  an option out of its range, which the sentence names
+ * Cost: a look at the clock, and 8 to 144 bytes more in the lane.
+ */
+RINGBUS_API int ringbus_send_with(struct ringbus *bus,
+                                  const struct ringbus_addr *to,
+                                  const struct ringbus_part *parts,
+                                  unsigned part_count,
+                                  const struct ringbus_message_options *options);
+
 /** Largest payload that this handle can send, in bytes. */
 RINGBUS_API size_t ringbus_size_max(const struct ringbus *bus);
 
@@ -783,6 +895,25 @@ RINGBUS_API int ringbus_request(struct ringbus *bus,
                                 void *context);
 
 /**
+ * As ringbus_request(), says of the request what @p options do (ringbus_send_with()), and asks
+ * again as its target's options have it (enum ringbus_retry), with a copy of the payload.
+ *
+ * @param options  borrowed for the call; NULL, or timeout_ms 0, needs a deadline to inherit
+ * @retval 1 on its way: @p on_reply comes exactly once, also when all that is left is a mock
+ * @retval RINGBUS_E_TIMEOUT   the inherited deadline is over
+ * @retval RINGBUS_E_NO_MEMORY, RINGBUS_E_ARGUMENT and the errors of ringbus_send(): nobody could
+ *         be asked, and @p on_reply does not come
+ * Cost: that of ringbus_send_with(), a copy of the payload, no allocation in the steady state.
+ */
+RINGBUS_API int ringbus_request_with(struct ringbus *bus,
+                                     const struct ringbus_addr *to,
+                                     const struct ringbus_part *parts,
+                                     unsigned part_count,
+                                     const struct ringbus_message_options *options,
+                                     ringbus_reply_fn on_reply,
+                                     void *context);
+
+/**
  * Answers a request, inside its callback or later with a copy of its reply_to.
  *
  * A second answer to one request is not noticed here; the requester drops and counts it.
@@ -804,6 +935,20 @@ RINGBUS_API int ringbus_reply(struct ringbus *bus,
 /** Answers with a failure: the requester's outcome is RINGBUS_FAILED. @p text may be NULL. */
 RINGBUS_API int
 ringbus_reply_error(struct ringbus *bus, const struct ringbus_reply_to *to, const char *text);
+/**
+ * Answers that the request was not handled and will not be: its outcome is RINGBUS_NOT_SENT with
+ * @p error, and its sender may ask another instance. To senders of earlier releases it is a
+ * failure, as by ringbus_reply_error().
+ *
+ * @param error           RINGBUS_E_SHED, _NOT_OWNER, _LIMITED, _NOT_READY, _DRAINING, _DENIED,
+ *                        _RESTARTING or _TIMEOUT
+ * @param retry_after_ms  not sooner; 0: unsaid
+ * @retval 1; RINGBUS_E_ARGUMENT another error; and as ringbus_reply()
+ */
+RINGBUS_API int ringbus_reply_refused(struct ringbus *bus,
+                                      const struct ringbus_reply_to *to,
+                                      int error,
+                                      uint32_t retry_after_ms);
 
 /* ---- keeping what was received --------------------------------------------------------- */
 
@@ -851,7 +996,12 @@ RINGBUS_API int ringbus_release(struct ringbus *bus, struct ringbus_kept *kept);
     X(bad_peer, "links closed because the peer broke the rules")                                   \
     X(daemon_lost, "times the connection to the daemon was lost")                                  \
     X(pings_missed, "PINGs that were not answered in their interval")                              \
-    X(redelivered, "messages sent on to another instance because their receiver ended")
+    X(redelivered, "messages sent on to another instance because their receiver ended")            \
+    X(expired, "messages dropped unhandled because their deadline was over")                       \
+    X(retried, "requests asked again after they were refused or lost")                             \
+    X(retry_denied, "those not asked again because the retry budget was used up")                  \
+    X(mocked, "requests ended by a mock, a local callback or failsafe, not by an instance")        \
+    X(diverted, "messages with a key sent to another instance, its own being out of reach")
 
 struct ringbus_stats {
     size_t struct_size; /**< set by the caller: sizeof(struct ringbus_stats) */

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_LIBCLIENT_ATTRIBUTES_H
+#define RINGBUS_LIBCLIENT_ATTRIBUTES_H
+/*
+ * libclient/attributes.h - what is said of a message beside key and payload: from the options of
+ * a sender, through its record, to the view of its receiver; and what nested messages inherit.
+ * Part of internal.h: include that.
+ */
+#include "bus/record_attributes.h"
+
+#include <ringbus/ringbus.h>
+
+struct rbi_end;
+struct rbi_outgoing;
+struct rbi_view;
+
+/** Longest timeout of a request. */
+#define RBI_TIMEOUT_MS_MAX 3600000U
+
+/**
+ * Copies the options of a caller, of whichever version, and checks their ranges.
+ * @retval 0; RINGBUS_E_ARGUMENT (noted)
+ */
+int rbi_options_take(struct ringbus *bus,
+                     const struct ringbus_message_options *given,
+                     struct ringbus_message_options *out);
+/**
+ * What options say of a message that is sent now, and what it inherits.
+ * @retval 0; RINGBUS_E_TIMEOUT (noted) the inherited deadline is over
+ */
+int rbi_attributes_of(struct ringbus *bus,
+                      const struct ringbus_message_options *options,
+                      uint64_t now_ns,
+                      struct rbi_attributes *out);
+/** Tag, trace and priority that are open, and an earlier deadline, of the message at hand. */
+void rbi_attributes_inherit(const struct rbi_attributes *from, struct rbi_attributes *to);
+/** As the application sees them; valid as long as @p from. */
+void rbi_attributes_show(const struct rbi_attributes *from, struct ringbus_attributes *out);
+
+/** Takes them from a record with RBI_RECORD_ATTRIBUTES into its view. Untrusted. 0; -EPROTO */
+int rbi_attributes_view(const struct rbi_record *record, struct rbi_view *view);
+/** Whether the deadline of a viewed message is over. */
+bool rbi_attributes_expired(const struct ringbus *bus, const struct rbi_view *view);
+
+/** Why the receiver of a request says that it did not handle it; 0: it does not say so. */
+int rbi_refusal_of(const struct ringbus *bus, const struct ringbus_message *answer);
+uint32_t rbi_refusal_retry_ms(const struct ringbus *bus, const struct ringbus_message *answer);
+/** Says so. As ringbus_reply_refused(). */
+int rbi_reply_refused(struct ringbus *bus,
+                      const struct ringbus_reply_to *to,
+                      int error,
+                      uint32_t retry_after_ms);
+
+/* ---- send.c -------------------------------------------------------------------------------- */
+
+/** Sum of the parts of a message. 0; RINGBUS_E_ARGUMENT (noted) */
+int rbi_send_sum(struct ringbus *bus,
+                 const struct ringbus_part *parts,
+                 unsigned count,
+                 uint64_t *size);
+/** Sends to one, to any or to all. @return as ringbus_send() */
+int rbi_send_any(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_outgoing *out);
+
+#endif
