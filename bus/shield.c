@@ -374,7 +374,8 @@ static void begin_steps(struct rbi_shield_cluster *cluster, uint64_t now_ns)
     cluster->swept = true;
     cluster->begin_ns = now_ns > STEP_NS / 2 ? now_ns - STEP_NS / 2 : 0;
     for (uint32_t i = 0; i < cluster->count; i++) {
-        rbi_window_clear(&cluster->members[i]->window, 0); /* was of no step yet */
+        cluster->members[i]->begin_step = 0; /* was of no step yet */
+        rbi_window_clear(&cluster->members[i]->window, 0);
     }
 }
 

@@ -27,6 +27,7 @@
  *   consecutive  so many failures in a row, over all callers (see rbi_shield_count())
  *   slow         of the calls of the last 10 s so many percent took longer than slow_ms
  *   deviation    success rate in the first window below mean - x sigma of the cluster
+ * A window that is for little traffic is judged when the one before it has had its time to fill.
  * A rule other than the last sheds no member unless its rate is above_median points over the
  * lower median of the other members in service that have calls in that window: when a service
  * that all of them need is broken, none of them is to blame.
@@ -167,6 +168,7 @@ struct rbi_shield_member {
     /* counts */
     struct rbi_tally pending; /* since the last sweep */
     uint64_t pending_latency_ns;
+    uint64_t begin_step;   /* its counts begin there */
     uint32_t pending_tail; /* failures after the last success among them, at least */
     struct rbi_tally columns[RBI_SHIELD_COLUMNS]; /* of the last sweep */
     uint32_t severity; /* rate of what shields it now, of 10,000; then the event's figures */

@@ -58,17 +58,31 @@ static bool reaches(uint32_t part, uint64_t calls, uint32_t percent)
 
 /* ---- a member for itself ---------------------------------------------------------------- */
 
+/** Little traffic, and not only just begun to count: the window before it is full and says so. */
+static bool is_quiet(const struct rbi_shield_policy *rules,
+                     const struct rbi_shield_member *member,
+                     uint32_t index,
+                     uint64_t step)
+{
+    const uint32_t below = rules->windows[index].quiet_below;
+    if (index == 0 || below == 0) {
+        return true;
+    }
+    const uint64_t counted_ms = (step - member->begin_step) * RBI_WINDOW_STEP_MS;
+    return counted_ms >= rules->windows[index - 1].ms &&
+           rbi_tally_calls(&member->columns[index - 1]) < below;
+}
+
 static uint32_t trips_windows(const struct rbi_shield_policy *rules,
-                              const struct rbi_shield_member *member)
+                              const struct rbi_shield_member *member,
+                              uint64_t step)
 {
     uint32_t bits = 0;
     for (uint32_t i = 0; i < rules->window_count; i++) {
         const struct rbi_shield_window *window = &rules->windows[i];
         const uint64_t calls = rbi_tally_calls(&member->columns[i]);
-        const bool busy = i > 0 && window->quiet_below != 0 &&
-                          rbi_tally_calls(&member->columns[i - 1]) >= window->quiet_below;
-        if (!busy && calls >= window->calls &&
-            reaches(member->columns[i].fail, calls, window->percent)) {
+        if (calls >= window->calls && reaches(member->columns[i].fail, calls, window->percent) &&
+            is_quiet(rules, member, i, step)) {
             bits |= 1U << i;
         }
     }
@@ -116,7 +130,7 @@ void rbi_shield_judge_member(const struct rbi_shield_policy *rules,
         return;
     }
     member->cause = (struct rbi_shield_event){0};
-    member->tripped = trips_windows(rules, member);
+    member->tripped = trips_windows(rules, member, step);
     member->tripped |= trips_streak(rules, member, step) ? RBI_SHIELD_TRIP_CONSECUTIVE : 0;
     member->tripped |= trips_slow(rules, member) ? RBI_SHIELD_TRIP_SLOW : 0;
 }

@@ -125,7 +125,8 @@ static void forget_counts(const struct rbi_shield_cluster *cluster,
     member->severity = 0;
     member->spared = RBI_SHIELD_BECAUSE_NONE;
     memset(member->columns, 0, sizeof member->columns);
-    rbi_window_clear(&member->window, rbi_shield_step_of(cluster, now_ns));
+    member->begin_step = rbi_shield_step_of(cluster, now_ns);
+    rbi_window_clear(&member->window, member->begin_step);
 }
 
 void rbi_shield_close(struct rbi_shield_cluster *cluster,
