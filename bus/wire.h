@@ -63,7 +63,12 @@
     X(DRAIN_REPORT, drain_report, 34, 0) /* that instance: how far it is; unanswered */            \
     X(DRAIN_STATE, drain_state, 35, 0)   /* daemon, answers DRAIN: as far as it has been told */   \
     X(REPLACED, replaced, 41, 0) /* daemon: another has taken your name over; the end follows */   \
-    X(RIGHTS, rights, 42, 0)     /* daemon: the rules have changed; what was DENIED may be asked */
+    X(RIGHTS, rights, 42, 0) /* daemon: the rules have changed; what was DENIED may be asked */    \
+    X(PROBE, probe, 45, 0)   /* daemon to an instance, which says the same back */                 \
+    X(PROBE_GRANT, probe_grant, 46, 0)   /* daemon to a caller: its next request tries that one */ \
+    X(PROBE_RESULT, probe_result, 47, 0) /* that caller: how it ended; unanswered */               \
+    X(UNSHIELD, unshield, 48, 0)         /* tool: forget what is held against it; OK */            \
+    X(OUTCOMES, outcomes, 49, 1)         /* client; descriptor: how its calls ended; unanswered */
 
 enum rbi_wire_type {
 #define RBI_WIRE_TYPE_ENUM(NAME, name, value, fds) RBI_WIRE_##NAME = (value),
@@ -207,6 +212,21 @@ struct rbi_text {
     F(u8, reported, 3, 0) /* 0: the instance has not said anything about it yet */                 \
     F(u32, step, 4, 0)                                                                             \
     F(u32, left, 5, 0)
+#define RBI_WIRE_FIELDS_probe(F) F(u64, number, 1, 1)
+#define RBI_WIRE_FIELDS_probe_grant(F)                                                             \
+    F(u64, token, 1, 1)                                                                            \
+    F(u64, cluster, 2, 1)                                                                          \
+    F(i32, instance, 3, 1)                                                                         \
+    F(u32, incarnation, 4, 1)                                                                      \
+    F(u32, use_ms, 5, 1)     /* to be begun within so long, else given back */                     \
+    F(u32, timeout_ms, 6, 1) /* to be ended within so long, else it counts as failed */
+#define RBI_WIRE_FIELDS_probe_result(F)                                                            \
+    F(u64, token, 1, 1)                                                                            \
+    F(u32, outcome, 2, 1) /* enum rbi_probe_outcome */
+#define RBI_WIRE_FIELDS_unshield(F)                                                                \
+    F(text, path, 1, 1) /* of the instance */                                                      \
+    F(u32, incarnation, 2, 0)
+#define RBI_WIRE_FIELDS_outcomes(F) F(u64, bytes, 1, 1)
 #define RBI_WIRE_FIELDS_stopping(F) F(text, text, 1, 0)
 #define RBI_WIRE_FIELDS_relink(F)                                                                  \
     F(u64, link_id, 1, 1) /* as the earlier daemon gave it */                                      \
@@ -229,6 +249,12 @@ enum rbi_drain_step {
     RBI_DRAIN_CALLS = 3,   /* requests of its own that are not answered */
     RBI_DRAIN_UNTAKEN = 4, /* links whose peer has not read what it was sent */
     RBI_DRAIN_DONE = 5,
+};
+/** How a probe ended. */
+enum rbi_probe_outcome {
+    RBI_PROBE_UNUSED = 0, /* nothing was to be asked, or it could not be sent */
+    RBI_PROBE_OK = 1,
+    RBI_PROBE_FAILED = 2,
 };
 enum rbi_query { RBI_QUERY_STATUS = 1, RBI_QUERY_ENDPOINTS = 2, RBI_QUERY_LINKS = 3 };
 

@@ -166,6 +166,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
     rbi_peers_init(&daemon->peers);
     rbi_absences_init(&daemon->absences);
     rbi_closer_init(&daemon->closer);
+    rbi_health_init(&daemon->health);
     rbi_log_init();
     rbi_log_set_level(daemon->config.daemon.log_level);
     int result = rbi_listener_place(options->socket_path, daemon->config.daemon.socket, path);

@@ -8,6 +8,7 @@
  */
 #include "bus/config.h"
 #include "daemon/closer.h"
+#include "daemon/health.h"
 #include "daemon/link.h"
 #include "daemon/listener.h"
 #include "daemon/names.h"
@@ -50,7 +51,10 @@
     X(no_pidfd)                                                                                    \
     X(no_fds)                                                                                      \
     X(reloads)                                                                                     \
-    X(reloads_failed)
+    X(reloads_failed)                                                                              \
+    X(calls_ok)                                                                                    \
+    X(calls_failed)                                                                                \
+    X(calls_lost)
 
 struct rbi_daemon_counters {
 #define RBI_DAEMON_COUNTER(name) uint64_t name;
@@ -85,6 +89,7 @@ struct rbi_daemon {
     struct rbi_rights rights;
     struct rbi_names names;
     struct rbi_settle settle;
+    struct rbi_health_desk health;
     struct rbi_closer closer;
     struct rbi_daemon_counters counters;
     struct rbi_log_limit bad_frame_limit;

@@ -21,6 +21,7 @@ struct rbi_endpoint *rbi_endpoint_new(struct rbi_daemon *daemon, struct rbi_peer
     endpoint->page_fd = -1;
     endpoint->pool_fd = -1;
     rbi_list_init(&endpoint->in_registry);
+    rbi_outcome_reader_init(&endpoint->outcomes);
     rbi_list_init(&endpoint->links_out);
     rbi_list_init(&endpoint->links_in);
     rbi_list_init(&endpoint->claims);
@@ -48,6 +49,7 @@ struct rbi_endpoint *rbi_endpoint_free(struct rbi_endpoint *endpoint)
     rbi_names_leave(&endpoint->daemon->names, endpoint);
     rbi_registry_remove(endpoint->daemon, endpoint);
     rbi_segment_deinit(&endpoint->page);
+    rbi_outcome_reader_deinit(&endpoint->outcomes);
     if (endpoint->page_fd >= 0) {
         (void)close(endpoint->page_fd);
     }

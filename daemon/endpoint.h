@@ -9,6 +9,7 @@
 #include "bus/record.h"
 #include "bus/wire.h"
 #include "daemon/list.h"
+#include "daemon/outcome.h"
 #include "daemon/quota.h"
 #include "shm/segment.h"
 
@@ -55,6 +56,7 @@ struct rbi_endpoint {
     int page_fd;
     int pool_fd;
     uint64_t pool_bytes;
+    struct rbi_outcome_reader outcomes; /* how its calls end */
     uint64_t registered_ns;
     uint64_t ready_ns; /* since when it takes messages; 0: it does not */
     struct rbi_charge instance_charge;

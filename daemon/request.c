@@ -36,6 +36,7 @@ static const struct request_entry {
     {RBI_WIRE_QUERY, STAGE_GREETED, rbi_handle_query},
     {RBI_WIRE_DRAIN, STAGE_GREETED, rbi_handle_drain},
     {RBI_WIRE_DRAIN_REPORT, STAGE_REGISTERED, rbi_handle_drain_report},
+    {RBI_WIRE_OUTCOMES, STAGE_REGISTERED, rbi_handle_outcomes},
 };
 
 /* ---- answers --------------------------------------------------------------------------- */

@@ -58,5 +58,6 @@ void rbi_handle_unwatch(const struct rbi_request *request);
 void rbi_handle_query(const struct rbi_request *request);
 void rbi_handle_drain(const struct rbi_request *request);
 void rbi_handle_drain_report(const struct rbi_request *request);
+void rbi_handle_outcomes(const struct rbi_request *request);
 
 #endif

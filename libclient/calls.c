@@ -175,6 +175,7 @@ int rbi_calls_start(struct ringbus *bus,
     call->peer = end->peer;
     call->link_life = end->link_life;
     call->held = RBI_CALL_SENT;
+    call->outcome = end->outcome;
     call->sent_ns = rbi_now_ns();
     call->deadline_ns = call->sent_ns + timeout_ns;
     heap_put(calls, calls->heap_count, slot);
@@ -192,20 +193,38 @@ void rbi_calls_forget(struct ringbus *bus, uint64_t id)
     }
 }
 
-static void finish(struct ringbus *bus,
-                   const struct rbi_call *call,
-                   enum ringbus_outcome outcome,
-                   int error,
-                   const struct ringbus_message *message)
+/* How a call ends. */
+struct ending {
+    enum ringbus_outcome outcome;
+    int error;
+    const struct ringbus_message *message;
+    enum rbi_outcome_kind kind; /* what that says of the instance */
+    uint64_t slow_ns;           /* with RBI_OUTCOME_OK */
+};
+
+static void count(struct ringbus *bus,
+                  const struct rbi_call *call,
+                  const struct ending *ending,
+                  uint64_t elapsed_ns)
 {
-    struct ringbus_result result = {.outcome = outcome,
-                                    .error = error,
-                                    .message = message,
+    if (RBI_LIKELY(ending->kind == RBI_OUTCOME_OK)) {
+        rbi_outcomes_good(&bus->outcomes, call->outcome, elapsed_ns, elapsed_ns > ending->slow_ns);
+    } else if (ending->kind != RBI_OUTCOME_NONE) {
+        rbi_outcomes_bad(bus, call->outcome, ending->kind, elapsed_ns, call->sent_ns + elapsed_ns);
+    }
+}
+
+static void finish(struct ringbus *bus, const struct rbi_call *call, const struct ending *ending)
+{
+    struct ringbus_result result = {.outcome = ending->outcome,
+                                    .error = ending->error,
+                                    .message = ending->message,
                                     .peer = rbi_addr(&call->peer),
                                     .elapsed_ns = rbi_now_ns() - call->sent_ns,
                                     .tries = 1};
-    if (RBI_UNLIKELY(outcome == RINGBUS_NOT_SENT)) {
-        result.retry_after_ms = rbi_refusal_retry_ms(bus, message);
+    count(bus, call, ending, result.elapsed_ns);
+    if (RBI_UNLIKELY(ending->outcome == RINGBUS_NOT_SENT)) {
+        result.retry_after_ms = rbi_refusal_retry_ms(bus, ending->message);
     }
     const bool outer = bus->in_callback;
     bus->in_callback = true;
@@ -214,6 +233,28 @@ static void finish(struct ringbus *bus,
 }
 
 /* ---- how calls end -------------------------------------------------------------------------- */
+
+/*
+ * An answer that is no reply: one of the handler, or a refusal in its place. Overload is the
+ * instance's; limits, rights and who owns a key are not.
+ */
+static RBI_COLD struct ending ending_of_error(struct ringbus *bus,
+                                              const struct rbi_end *end,
+                                              const struct ringbus_message *answer)
+{
+    const int refusal = rbi_refusal_of(bus, answer);
+    struct ending ending = {.outcome = refusal != 0 ? RINGBUS_NOT_SENT : RINGBUS_FAILED,
+                            .error = refusal != 0 ? refusal : RINGBUS_E_HANDLER_FAILED,
+                            .message = answer,
+                            .kind = RBI_OUTCOME_NONE,
+                            .slow_ns = end->slow_ns};
+    if (refusal == 0) {
+        ending.kind = end->errors_count ? RBI_OUTCOME_FAILED : RBI_OUTCOME_OK;
+    } else if (refusal == RINGBUS_E_SHED || refusal == RINGBUS_E_TIMEOUT) {
+        ending.kind = RBI_OUTCOME_FAILED;
+    }
+    return ending;
+}
 
 void rbi_calls_reply(struct ringbus *bus,
                      struct rbi_end *end,
@@ -228,13 +269,14 @@ void rbi_calls_reply(struct ringbus *bus,
     }
     const struct rbi_call call = take(&bus->calls, slot);
     rbi_count(bus, RBI_COUNTER_replies, 1);
-    if (RBI_LIKELY(record->kind == RBI_RECORD_REP)) {
-        finish(bus, &call, RINGBUS_REPLIED, 0, message);
-        return;
+    struct ending ending = {.outcome = RINGBUS_REPLIED,
+                            .message = message,
+                            .kind = RBI_OUTCOME_OK,
+                            .slow_ns = end->slow_ns};
+    if (RBI_UNLIKELY(record->kind != RBI_RECORD_REP)) {
+        ending = ending_of_error(bus, end, message);
     }
-    const int refusal = rbi_refusal_of(bus, message);
-    finish(bus, &call, refusal != 0 ? RINGBUS_NOT_SENT : RINGBUS_FAILED,
-           refusal != 0 ? refusal : RINGBUS_E_HANDLER_FAILED, message);
+    finish(bus, &call, &ending);
 }
 
 /* How it ends without an answer: what still waits to be sent on was certainly not seen. */
@@ -252,8 +294,22 @@ void rbi_calls_expire(struct ringbus *bus, uint64_t now_ns)
         }
         const struct rbi_call call = take(&bus->calls, bus->calls.heap[0]);
         rbi_count(bus, RBI_COUNTER_timeouts, 1);
-        finish(bus, &call, outcome_of(&call), RINGBUS_E_TIMEOUT, NULL);
+        /* One that waits for another receiver says nothing of the last, who is gone. */
+        finish(bus, &call,
+               &(struct ending){.outcome = outcome_of(&call),
+                                .error = RINGBUS_E_TIMEOUT,
+                                .kind = call.held == RBI_CALL_SENT ? RBI_OUTCOME_LOST
+                                                                   : RBI_OUTCOME_NONE});
     }
+}
+
+/* Whoever left in order, or whom we wanted no more, has not failed. */
+static enum rbi_outcome_kind kind_of_end(const struct rbi_end *end)
+{
+    return end->leave_reason == RBI_REASON_CRASHED || end->leave_reason == RBI_REASON_SILENT ||
+                   end->leave_reason == RBI_REASON_BAD_PEER
+               ? RBI_OUTCOME_LOST
+               : RBI_OUTCOME_NONE;
 }
 
 /* A request of that tag that went over that very link; the tag may be a liar's. */
@@ -272,8 +328,10 @@ void rbi_calls_given_back(struct ringbus *bus,
     uint32_t slot = 0;
     if (asked_over(bus, end, tag, &slot) != NULL) {
         const struct rbi_call call = take(&bus->calls, slot);
-        finish(bus, &call, maybe_seen ? RINGBUS_UNKNOWN : RINGBUS_NOT_SENT, rbi_end_error(end),
-               NULL);
+        finish(bus, &call,
+               &(struct ending){.outcome = maybe_seen ? RINGBUS_UNKNOWN : RINGBUS_NOT_SENT,
+                                .error = rbi_end_error(end),
+                                .kind = kind_of_end(end)});
     }
 }
 
@@ -302,6 +360,7 @@ void rbi_calls_moved(struct ringbus *bus, uint64_t tag, const struct rbi_end *to
         call->peer = to->peer;
         call->link_life = to->link_life;
         call->held = RBI_CALL_SENT;
+        call->outcome = to->outcome;
     }
 }
 
@@ -312,7 +371,9 @@ static void end_those_over(struct ringbus *bus, const struct rbi_end *end, int e
         if (call->on_reply != NULL && call->link_life == end->link_life &&
             (held || call->held == RBI_CALL_SENT)) {
             const struct rbi_call ended = take(&bus->calls, slot);
-            finish(bus, &ended, RINGBUS_UNKNOWN, error, NULL);
+            finish(bus, &ended,
+                   &(struct ending){
+                       .outcome = RINGBUS_UNKNOWN, .error = error, .kind = kind_of_end(end)});
         }
     }
 }
@@ -332,7 +393,7 @@ void rbi_calls_end_all(struct ringbus *bus, int error)
     for (uint32_t slot = 0; slot < bus->calls.slot_count; slot++) {
         if (bus->calls.slots[slot].on_reply != NULL) {
             const struct rbi_call ended = take(&bus->calls, slot);
-            finish(bus, &ended, outcome_of(&ended), error, NULL);
+            finish(bus, &ended, &(struct ending){.outcome = outcome_of(&ended), .error = error});
         }
     }
 }

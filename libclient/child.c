@@ -60,8 +60,10 @@ void rbi_close_in_child(struct ringbus *bus)
     free(bus->pool.ref_count);
     rbi_calls_deinit(&bus->calls);
     rbi_asks_deinit(bus);
+    free(bus->outcomes.locals);
     close_copy(bus->control.sock);
     close_copy(bus->page_segment.fd);
+    close_copy(bus->outcomes.segment.fd);
     close_copy(bus->pool.segment.fd);
     close_copy(bus->directory_segment.fd);
     close_copy(bus->held_segment.fd);

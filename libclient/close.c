@@ -35,6 +35,7 @@ void rbi_handle_free(struct ringbus *bus)
     free(bus->events.items);
     rbi_calls_deinit(&bus->calls);
     rbi_asks_deinit(bus);
+    rbi_outcomes_deinit(&bus->outcomes);
     rbi_control_close(bus);
     rbi_pool_deinit(&bus->pool);
     rbi_segment_deinit(&bus->page_segment);

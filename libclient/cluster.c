@@ -208,6 +208,11 @@ void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
             member->retry_ns = RBI_NEVER;
             member->up_ns = member->up_ns == 0 ? bus->now_ns : member->up_ns;
             rbi_asks_link_up(bus);
+            end->errors_count =
+                member->named ? member->target.errors_count : cluster->target.errors_count;
+            if (member->wanted) {
+                (void)rbi_outcomes_attach(bus, end); /* without memory it goes uncounted */
+            }
         }
     } else if (member->end == end) {
         member->end = NULL;

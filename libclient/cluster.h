@@ -17,6 +17,7 @@ struct rbi_end;
 struct rbi_target_terms {
     struct rbi_link_terms terms;
     bool from_handle; /* it named none: those of the handle, also when they change */
+    bool errors_count;
 };
 
 /** An instance of a cluster that we target. */

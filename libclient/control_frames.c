@@ -132,6 +132,7 @@ static void on_registered(struct ringbus *bus,
     if (bus->state != control->told_state) {
         rbi_control_state(bus, bus->state); /* it changed while REGISTER was under way */
     }
+    rbi_outcomes_tell(bus);
     if (back) {
         bus->daemon_back_pending = true; /* behind a loss that was not reported yet */
         if (same_life) {

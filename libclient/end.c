@@ -108,6 +108,7 @@ static struct rbi_end *alloc_end(const struct rbi_pidf *peer, const char *path)
     memset(end, 0, sizeof *end);
     end->own_side.fd = end->peer_side.fd = end->peer_page.fd = -1;
     end->bell = -1;
+    end->slow_ns = RBI_NEVER;
     end->peer = *peer;
     end->phase = RBI_END_INTRODUCING;
     (void)snprintf(end->path, sizeof end->path, "%s", path);
@@ -452,6 +453,7 @@ void rbi_end_free(struct ringbus *bus, struct rbi_end *end)
     unlist(bus, end);
     rbi_end_unindex(bus, end);
     rbi_turn_remove(bus, end);
+    rbi_outcomes_detach(bus, end);
     if (rbi_residue_keep(bus, end)) {
         return;
     }

@@ -84,6 +84,9 @@ struct rbi_end {
     uint64_t link_id;   /* 0 before the daemon told it */
     uint32_t serial;    /* of our INTRODUCE */
     uint64_t link_life; /* number of this end among all of the handle: never used again */
+    uint64_t slow_ns;   /* a reply later than that is slow */
+    uint32_t outcome;   /* slot in which its calls are counted (outcome.h) */
+    bool errors_count;  /* what its handlers report as failed counts against it */
     uint64_t behind;    /* link_life of the peer's last life, read to its end first; 0: none */
     enum rbi_reason leave_reason;
     uint64_t gave_ns;       /* when it last gave back a reference, or had none; as of the tick */

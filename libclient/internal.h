@@ -27,6 +27,7 @@
 #include "libclient/control.h"
 #include "libclient/drain.h"
 #include "libclient/end.h"
+#include "libclient/outcome.h"
 #include "libclient/request.h"
 #include "libclient/retry.h"
 #include "libclient/rights.h"
@@ -147,6 +148,7 @@ struct ringbus {
     struct rbi_pool pool;
     struct rbi_calls calls;
     struct rbi_asks asks;
+    struct rbi_outcome_table outcomes;
     struct rbi_events events;
     ringbus_message_fn on_message;
     ringbus_event_fn on_event;

@@ -252,6 +252,7 @@ static void init_fields(struct ringbus *bus, const struct ringbus_options *optio
     rbi_wire_stream_init(&bus->control.stream);
     rbi_calls_init(&bus->calls);
     bus->asks.due_ns = RBI_NEVER;
+    rbi_outcomes_init(&bus->outcomes);
     bus->state = RBI_ENDPOINT_READY;
     bus->next_deadline_ns = RBI_NEVER;
     bus->timer_armed_ns = RBI_NEVER;

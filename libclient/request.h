@@ -20,7 +20,8 @@ struct rbi_call {
     uint64_t generation; /* 1 to RBI_CALL_GENERATION_MAX */
     uint32_t heap_position;
     uint32_t next_free;
-    uint8_t held; /* enum rbi_call_held */
+    uint32_t outcome; /* slot of the instance in which its end is counted */
+    uint8_t held;     /* enum rbi_call_held */
 };
 
 #define RBI_CALL_GENERATION_MAX ((UINT64_C(1) << 44) - 1)

@@ -65,6 +65,11 @@ int rbi_terms_target(struct ringbus *bus,
         target.terms.ping_misses = options->ping_misses;
         target.from_handle = false;
     }
+    if (options->errors_count != 0 && options->errors_count != 1) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "errors_count is %d, expected 0 or 1",
+                        options->errors_count);
+    }
+    target.errors_count = options->errors_count == 1;
     const int r = check(bus, &target.terms);
     if (r == 0) {
         *out = target;

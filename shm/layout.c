@@ -25,6 +25,10 @@ static uint64_t fingerprint_of(uint32_t version)
         sizeof(struct rbi_pool_head),
         sizeof(struct rbi_pool_class),
         offsetof(struct rbi_pool_head, classes),
+        sizeof(struct rbi_outcomes),
+        offsetof(struct rbi_outcomes, changes),
+        sizeof(struct rbi_outcome),
+        offsetof(struct rbi_outcome, ok),
     };
     return XXH3_64bits(facts, sizeof facts);
 }

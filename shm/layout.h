@@ -22,7 +22,7 @@
  * every one between that and the newest is taken. Tests build sides that are older or newer.
  */
 #ifndef RBI_LAYOUT_VERSION
-#define RBI_LAYOUT_VERSION 4U
+#define RBI_LAYOUT_VERSION 5U
 #endif
 #ifndef RBI_LAYOUT_VERSION_MIN
 #define RBI_LAYOUT_VERSION_MIN RBI_LAYOUT_VERSION
@@ -34,6 +34,7 @@ enum rbi_segment_kind {
     RBI_SEGMENT_SIDE = 2,      /**< one end of a link */
     RBI_SEGMENT_POOL = 3,      /**< chunks of one sender */
     RBI_SEGMENT_DIRECTORY = 4, /**< service table of the daemon */
+    RBI_SEGMENT_OUTCOMES = 5,  /**< how the calls of one endpoint ended */
 };
 
 /** First 64 bytes of every segment. Owner: writes it once, before the descriptor leaves. */
@@ -201,6 +202,44 @@ struct rbi_pool_head {
     struct rbi_pool_class classes[RBI_POOL_CLASSES_MAX]; /* owner, once; ascending chunk_bytes */
 };
 _Static_assert(sizeof(struct rbi_pool_head) == 320, "layout");
+
+/* ---- outcomes: one per endpoint that calls others ---------------------------------------- */
+
+/* So many instances can be counted apart: one page of memory at first, 4 MiB at most. */
+#define RBI_OUTCOME_SLOTS_MIN 60U
+#define RBI_OUTCOME_SLOTS_MAX 65532U
+
+/**
+ * How the calls of one endpoint to one life of one instance ended. The counters only grow,
+ * also when the slot is given to another: whoever sums them keeps what he saw last, and begins
+ * anew when the name has changed.
+ */
+struct rbi_outcome {
+    rbi_au64 cluster;    /* owner: whom it is about */
+    rbi_au64 who;        /* owner: incarnation << 32 | instance; 0: nobody */
+    rbi_au64 ok;         /* owner: calls that were answered, whatever the answer */
+    rbi_au64 failed;     /* owner: answered with an error that counts as a failure */
+    rbi_au64 lost;       /* owner: not answered: time over, or ended meanwhile */
+    rbi_au64 slow;       /* owner: of the answered, those later than the policy allows */
+    rbi_au64 latency_ns; /* owner: sum over all */
+    rbi_au64 in_a_row;   /* owner: failed or lost since the last that was ok */
+};
+_Static_assert(sizeof(struct rbi_outcome) == 64, "layout");
+
+/** Head of an outcomes segment; the slots follow. The daemon reads it, no peer does. */
+struct rbi_outcomes {
+    struct rbi_segment_header segment; /* owner, once */
+    uint64_t slot_count;               /* owner, once: as many as the segment has room for */
+    uint64_t reserved0[7];
+    /* Owner: grows with each outcome: who finds it as it was need not look at any slot. */
+    rbi_au64 changes;
+    uint64_t reserved1[15];
+};
+_Static_assert(offsetof(struct rbi_outcomes, changes) == 128, "layout");
+_Static_assert(sizeof(struct rbi_outcomes) == 256, "layout");
+_Static_assert(sizeof(struct rbi_outcomes) + RBI_OUTCOME_SLOTS_MIN * sizeof(struct rbi_outcome) ==
+                   RBI_PAGE,
+               "layout: fills a page");
 
 /**
  * Identifies this build's idea of all layouts above: a hash over sizes, offsets and

@@ -137,6 +137,7 @@ static void use_inherited(void)
     REFUSED(ringbus_fd(bus));
     REFUSED(ringbus_target(bus, PEER, NULL, &addr));
     REFUSED(ringbus_untarget(bus, PEER));
+    REFUSED(ringbus_report(bus, &a.peer, RINGBUS_REPORT_OK, 1));
     REFUSED(ringbus_watch(bus, "/"));
     REFUSED(ringbus_unwatch(bus, "/"));
     REFUSED(ringbus_instances(bus, PEER, NULL, 0));

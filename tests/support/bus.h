@@ -33,7 +33,7 @@ struct node {
     struct ringbus *bus;
     uint64_t messages;
     uint64_t bytes;
-    unsigned events[16];        /* by enum ringbus_event_type */
+    unsigned events[32];        /* by enum ringbus_event_type */
     enum ringbus_reason reason; /* of the last DOWN */
     int error;                  /* of the last LINK_FAILED or DOWN */
     struct ringbus_addr peer;   /* of the last READY */

@@ -311,7 +311,20 @@ enum ringbus_event_type {
     RINGBUS_EVENT_SUSPECT = 11,
     RINGBUS_EVENT_ALIVE = 12,  /**< a suspect peer has given a sign of life; once each SUSPECT */
     RINGBUS_EVENT_DRAIN = 13,  /**< an operator drains this endpoint: it is DRAINING already */
-    RINGBUS_EVENT_UNDRAIN = 14 /**< and has taken that back */
+    RINGBUS_EVENT_UNDRAIN = 14, /**< and has taken that back */
+    /**
+     * An instance that this endpoint targets is shielded: its calls failed too often, summed over
+     * all callers of the host. The link stays. What has no key goes to others; the daemon has it
+     * probed and lets it back by itself.
+     */
+    RINGBUS_EVENT_SHIELDED = 20,
+    RINGBUS_EVENT_UNSHIELDED = 21, /**< it gets messages again, at first a share of its weight */
+    /**
+     * So many instances of a cluster are shielded that the shields are ignored: all that live get
+     * messages. addr is the cluster, path its path.
+     */
+    RINGBUS_EVENT_PANIC = 22,
+    RINGBUS_EVENT_PANIC_OVER = 23 /**< enough are well again: shields count */
 };
 
 /** An event: lent for the time of the callback. */
@@ -653,6 +666,12 @@ struct ringbus_target_options {
      * to another instance, after wait_ms, marked with RINGBUS_MESSAGE_DIVERTED. 0: it fails.
      */
     int divert;
+    /**
+     * 1: an answer by ringbus_reply_error() counts against the instance as a timeout does, and
+     * who fails too often is shielded. Default 0: it counts as answered, since "no such player"
+     * is no fault of the instance. 0 or 1.
+     */
+    int errors_count;
 };
 
 /**
@@ -727,6 +746,37 @@ ringbus_instances(struct ringbus *bus, const char *path, struct ringbus_instance
 RINGBUS_API int ringbus_watch(struct ringbus *bus, const char *prefix);
 /** Ends it. @retval 0; RINGBUS_E_PATH; RINGBUS_E_NOT_TARGET it is not watched */
 RINGBUS_API int ringbus_unwatch(struct ringbus *bus, const char *prefix);
+
+/* ---- health ---------------------------------------------------------------------------- */
+
+/** How something that this endpoint asked of an instance ended. */
+enum ringbus_report_outcome {
+    RINGBUS_REPORT_OK = 0,
+    RINGBUS_REPORT_ERROR = 1,   /**< it answered with a failure of its own */
+    RINGBUS_REPORT_TIMEOUT = 2, /**< it did not answer in time */
+};
+
+/**
+ * Tells how an exchange of the application's own protocol ended, made of one-way messages: who
+ * fails too often is shielded for all callers of the host. Requests need no report: theirs are
+ * counted when they end (answered; timeout; the instance died; RINGBUS_E_SHED; and with
+ * errors_count what ringbus_reply_error() says), but for what says nothing of the instance:
+ * rate limits, rights, arguments, the end of this handle or of its interest.
+ *
+ * @param instance  one instance, of a cluster that was targeted; incarnation 0: the one linked
+ * @param cost_us   how long it took, microseconds
+ * @retval 0
+ * @retval RINGBUS_E_ARGUMENT    not one instance, or not an outcome
+ * @retval RINGBUS_E_NOT_TARGET  call ringbus_target() first
+ * @retval RINGBUS_E_PEER_GONE   that life of it has no READY link: nothing to report
+ * @retval RINGBUS_E_NO_MEMORY   its figures have no place in shared memory: free some, try again
+ * Thread: that of the handle, also inside callbacks. Cost: a look-up and a few additions; no
+ * system call.
+ */
+RINGBUS_API int ringbus_report(struct ringbus *bus,
+                               const struct ringbus_addr *instance,
+                               enum ringbus_report_outcome outcome,
+                               uint64_t cost_us);
 
 /* ---- sending --------------------------------------------------------------------------- */
 

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_LIBCLIENT_OUTCOME_H
+#define RINGBUS_LIBCLIENT_OUTCOME_H
+/*
+ * libclient/outcome.h - how our calls ended, for each instance apart, in memory of our own that the
+ * daemon sums over the host. A link that we asked for gets its slot when it becomes READY, and
+ * keeps it to its end; counting then is a few additions.
+ *
+ * Slot 0 is nobody's: what is counted there, for links without a slot, nobody reads. So that
+ * counting needs no branch there always is one, also while there is no segment.
+ * Part of internal.h: include that.
+ */
+#include "bus/pidf.h"
+#include "shm/outcome.h"
+#include "shm/segment.h"
+
+struct rbi_end;
+struct ringbus;
+
+/** What only we need to know of a slot. */
+struct rbi_outcome_local {
+    uint32_t next_free;
+    bool given;
+    uint64_t since_ns; /* of the second that is judged by ourselves */
+    uint64_t ok_then;
+    uint64_t bad_then;
+    uint64_t avoid_until_ns; /* 0: it is not under suspicion */
+};
+
+struct rbi_outcome_table {
+    struct rbi_outcome *slots; /* those of the segment, or nobody */
+    rbi_au64 *changes;
+    uint32_t slot_count; /* 1: there is no segment yet */
+    uint32_t free_head;  /* 0: none is free */
+    struct rbi_outcome_local *locals;
+    struct rbi_segment segment;
+    struct rbi_outcome nobody;
+    rbi_au64 unseen;
+};
+
+/** How a call ended, as far as the instance is judged by it. */
+enum rbi_outcome_kind {
+    RBI_OUTCOME_NONE = 0, /* says nothing of the instance: our own doing, a limit, a right */
+    RBI_OUTCOME_OK = 1,
+    RBI_OUTCOME_FAILED = 2, /* it said so */
+    RBI_OUTCOME_LOST = 3,   /* it said nothing */
+};
+
+void rbi_outcomes_init(struct rbi_outcome_table *table);
+void rbi_outcomes_deinit(struct rbi_outcome_table *table);
+/**
+ * A link that we asked for has become READY: gives it a slot, unless it has one. Cold.
+ * @retval 0; RINGBUS_E_NO_MEMORY and such (noted): its calls are not counted
+ */
+int rbi_outcomes_attach(struct ringbus *bus, struct rbi_end *end);
+/** The end is about to be freed: nobody has a call over it any more. */
+void rbi_outcomes_detach(struct ringbus *bus, struct rbi_end *end);
+/** A daemon that does not know our segment is given it. */
+void rbi_outcomes_tell(struct ringbus *bus);
+/** Counts what went wrong, and judges for ourselves. */
+void rbi_outcomes_bad(struct ringbus *bus,
+                      uint32_t slot,
+                      enum rbi_outcome_kind kind,
+                      uint64_t elapsed_ns,
+                      uint64_t now_ns);
+/**
+ * Whether we for ourselves avoid an instance for a moment: five failures in a row, and half of
+ * the calls of the last second. For what may go elsewhere; never told to anybody.
+ */
+bool rbi_outcomes_avoids(const struct ringbus *bus, const struct rbi_end *end, uint64_t now_ns);
+
+static inline void
+rbi_outcomes_good(struct rbi_outcome_table *table, uint32_t slot, uint64_t elapsed_ns, bool slow)
+{
+    struct rbi_outcome *outcome = &table->slots[slot];
+    rbi_outcome_add(&outcome->ok, 1);
+    rbi_outcome_add(&outcome->slow, slow ? 1 : 0);
+    rbi_outcome_add(&outcome->latency_ns, elapsed_ns);
+    rbi_store_rlx(&outcome->in_a_row, 0);
+    rbi_outcome_add(table->changes, 1);
+}
+
+#endif

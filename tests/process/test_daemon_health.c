@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the daemon reads of a caller's outcomes, whatever the caller puts there: features 2.4, the
+ * host shield sums the pages of callers that may lie.
+ */
+#include "daemon/outcome.h"
+#include "support/cluster.h"
+#include "support/raw.h"
+#include "support/test.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SERVICE "/game/eu/pc/w1/core/service"
+#define SLOTS   RBI_OUTCOME_SLOTS_MIN
+
+static struct cluster cluster;
+
+/* ---- the reader ---------------------------------------------------------------------------- */
+
+struct seen {
+    unsigned count;
+    struct rbi_outcome_news last;
+};
+
+static void see(void *context, const struct rbi_outcome_news *news)
+{
+    struct seen *seen = context;
+    seen->count++;
+    seen->last = *news;
+}
+
+static struct seen look(struct rbi_outcome_reader *reader, uint64_t now_ns)
+{
+    struct seen seen = {0};
+    rbi_outcome_look(reader, now_ns, see, &seen);
+    return seen;
+}
+
+static void make(struct rbi_segment *segment, uint32_t slots)
+{
+    assert_int_equal(
+        rbi_segment_create(segment, "test", RBI_SEGMENT_OUTCOMES, rbi_outcomes_bytes(slots), 0), 0);
+    ((struct rbi_outcomes *)segment->base)->slot_count = slots;
+}
+
+static struct rbi_outcome *slot_of(struct rbi_segment *segment, uint32_t slot)
+{
+    return &rbi_outcomes_slots(segment->base)[slot];
+}
+
+static void bump(struct rbi_segment *segment)
+{
+    rbi_outcome_add(&((struct rbi_outcomes *)segment->base)->changes, 1);
+}
+
+static void test_look_tells_what_has_come_since_the_last(void **state)
+{
+    (void)state;
+    struct rbi_segment segment;
+    struct rbi_outcome_reader reader;
+    bool has = false;
+    make(&segment, SLOTS);
+    rbi_outcome_reader_init(&reader);
+    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, segment.size), 0);
+    assert_int_equal(look(&reader, 1).count, 0);
+    rbi_outcome_name(slot_of(&segment, 3), 77, rbi_outcome_who(5, 9));
+    rbi_store_rlx(&slot_of(&segment, 3)->ok, 10);
+    rbi_store_rlx(&slot_of(&segment, 3)->lost, 2);
+    rbi_store_rlx(&slot_of(&segment, 3)->in_a_row, 2);
+    assert_int_equal(look(&reader, 2).count, 0); /* nobody said that anything has changed */
+    bump(&segment);
+    struct seen seen = look(&reader, 3);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.last.cluster, 77);
+    assert_int_equal(seen.last.instance, 5);
+    assert_int_equal(seen.last.incarnation, 9);
+    assert_int_equal(seen.last.ok, 10);
+    assert_int_equal(seen.last.failed, 0);
+    assert_int_equal(seen.last.lost, 2);
+    assert_int_equal(seen.last.in_a_row, 2);
+    assert_int_equal(rbi_outcome_active_ns(&reader, 77, rbi_outcome_who(5, 9), &has), 3);
+    assert_true(has);
+    assert_int_equal(rbi_outcome_active_ns(&reader, 77, rbi_outcome_who(6, 9), &has), 3);
+    assert_false(has);
+    rbi_store_rlx(&slot_of(&segment, 3)->failed, 4);
+    bump(&segment);
+    seen = look(&reader, 4);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.last.ok, 0);
+    assert_int_equal(seen.last.failed, 4);
+    assert_int_equal(look(&reader, 5).count, 0);
+    rbi_outcome_reader_deinit(&reader);
+    rbi_segment_deinit(&segment);
+}
+
+static void test_look_takes_nothing_of_another_name(void **state)
+{
+    (void)state;
+    struct rbi_segment segment;
+    struct rbi_outcome_reader reader;
+    make(&segment, SLOTS);
+    rbi_outcome_reader_init(&reader);
+    rbi_outcome_name(slot_of(&segment, 1), 77, rbi_outcome_who(5, 9));
+    rbi_store_rlx(&slot_of(&segment, 1)->lost, 1000);
+    bump(&segment);
+    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, segment.size), 0);
+    assert_int_equal(look(&reader, 1).count, 0); /* from before this daemon */
+    rbi_store_rlx(&slot_of(&segment, 1)->lost, 2000);
+    rbi_outcome_name(slot_of(&segment, 1), 77, rbi_outcome_who(6, 9));
+    bump(&segment);
+    assert_int_equal(look(&reader, 2).count, 0); /* whose they are cannot be told */
+    rbi_store_rlx(&slot_of(&segment, 1)->lost, 2001);
+    bump(&segment);
+    const struct seen seen = look(&reader, 3);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.last.instance, 6);
+    assert_int_equal(seen.last.lost, 1);
+    rbi_outcome_reader_deinit(&reader);
+    rbi_segment_deinit(&segment);
+}
+
+static void test_look_bounds_what_a_liar_says(void **state)
+{
+    (void)state;
+    struct rbi_segment segment;
+    struct rbi_outcome_reader reader;
+    make(&segment, SLOTS);
+    rbi_outcome_reader_init(&reader);
+    rbi_outcome_name(slot_of(&segment, 1), 77, rbi_outcome_who(5, 9));
+    rbi_store_rlx(&slot_of(&segment, 1)->ok, 100);
+    bump(&segment);
+    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, segment.size), 0);
+    (void)look(&reader, 1);
+    rbi_store_rlx(&slot_of(&segment, 1)->ok, 50); /* back */
+    bump(&segment);
+    assert_int_equal(look(&reader, 2).count, 0);
+    rbi_store_rlx(&slot_of(&segment, 1)->lost, UINT64_MAX);
+    rbi_store_rlx(&slot_of(&segment, 1)->in_a_row, UINT64_MAX);
+    bump(&segment);
+    const struct seen seen = look(&reader, 3);
+    assert_int_equal(seen.last.lost, UINT32_MAX);
+    assert_int_equal(seen.last.in_a_row, UINT32_MAX);
+    rbi_store_rlx(&slot_of(&segment, 0)->who, 1); /* that one is nobody's */
+    rbi_store_rlx(&slot_of(&segment, 0)->ok, 7);
+    bump(&segment);
+    assert_int_equal(look(&reader, 4).count, 0);
+    rbi_outcome_reader_deinit(&reader);
+    rbi_segment_deinit(&segment);
+}
+
+static void test_adopt_larger_goes_on_and_refuses_what_cannot_be(void **state)
+{
+    (void)state;
+    struct rbi_segment segment;
+    struct rbi_segment larger;
+    struct rbi_segment wrong;
+    struct rbi_outcome_reader reader;
+    make(&segment, SLOTS);
+    make(&larger, 2 * SLOTS + 4);
+    make(&wrong, SLOTS);
+    ((struct rbi_outcomes *)wrong.base)->slot_count = SLOTS + 1;
+    rbi_outcome_reader_init(&reader);
+    assert_int_equal(rbi_outcome_adopt(&reader, wrong.fd, wrong.size), -EPROTO);
+    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, 2 * segment.size), -EFBIG);
+    assert_null(reader.segment.base);
+    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, segment.size), 0);
+    rbi_outcome_name(slot_of(&segment, 1), 77, rbi_outcome_who(5, 9));
+    rbi_store_rlx(&slot_of(&segment, 1)->ok, 8);
+    bump(&segment);
+    assert_int_equal(look(&reader, 1).last.ok, 8);
+    rbi_outcome_name(slot_of(&larger, 1), 77, rbi_outcome_who(5, 9));
+    rbi_store_rlx(&slot_of(&larger, 1)->ok, 9);
+    rbi_outcome_name(slot_of(&larger, 100), 77, rbi_outcome_who(6, 9));
+    rbi_store_rlx(&slot_of(&larger, 100)->ok, 1);
+    assert_int_equal(rbi_outcome_adopt(&reader, larger.fd, larger.size), 0);
+    const struct seen seen = look(&reader, 2); /* though `changes` says nothing */
+    assert_int_equal(seen.count, 2);
+    assert_int_equal(seen.last.instance, 6);
+    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, segment.size), -EPROTO); /* smaller */
+    rbi_outcome_reader_deinit(&reader);
+    rbi_segment_deinit(&segment);
+    rbi_segment_deinit(&larger);
+    rbi_segment_deinit(&wrong);
+}
+
+/* ---- the daemon ------------------------------------------------------------------------------ */
+
+/** Names an instance in slot 1 and reports one lost call to it. */
+static void blame(struct rbi_segment *segment, const struct raw *whom, uint32_t incarnation)
+{
+    rbi_outcome_name(slot_of(segment, 1), whom->registered.cluster,
+                     rbi_outcome_who(whom->registered.instance, incarnation));
+    bump(segment);
+    test_sleep_ms(400); /* seen under this name before anything is counted */
+    rbi_outcome_add(&slot_of(segment, 1)->lost, 1);
+    bump(segment);
+}
+
+static void wait_lost(uint64_t count)
+{
+    const uint64_t deadline_ms = test_now_ms() + 5000;
+    while (raw_status(cluster.socket, "calls_lost") != count) {
+        assert_true(test_now_ms() < deadline_ms);
+        test_sleep_ms(20);
+    }
+}
+
+static void test_only_who_is_linked_may_blame(void **state)
+{
+    (void)state;
+    struct raw server;
+    struct raw caller;
+    struct raw stranger;
+    struct rbi_segment own[2];
+    assert_int_equal(raw_up(&server, cluster.socket, SERVICE "/1"), 0);
+    assert_int_equal(raw_up(&caller, cluster.socket, ""), 0);
+    assert_int_equal(raw_up(&stranger, cluster.socket, ""), 0);
+    assert_int_equal(raw_link(&caller, &server, NULL), 0);
+    make(&own[0], SLOTS);
+    make(&own[1], SLOTS);
+    const struct rbi_wire_outcomes body = {.bytes = own[0].size};
+    assert_int_equal(raw_send(&stranger, RBI_WIRE_OUTCOMES, &body, &own[1].fd, 1), 0);
+    assert_int_equal(raw_send(&caller, RBI_WIRE_OUTCOMES, &body, &own[0].fd, 1), 0);
+    blame(&own[1], &server, server.registered.incarnation);
+    blame(&own[0], &server, server.registered.incarnation + 1);
+    blame(&own[0], &server, server.registered.incarnation);
+    wait_lost(1);
+    rbi_outcome_add(&slot_of(&own[0], 1)->lost, 1);
+    bump(&own[0]);
+    wait_lost(2); /* what the others said was read by now as well */
+    raw_close(&server);
+    raw_close(&caller);
+    raw_close(&stranger);
+    rbi_segment_deinit(&own[0]);
+    rbi_segment_deinit(&own[1]);
+}
+
+static void test_outcomes_of_no_possible_size_are_refused(void **state)
+{
+    (void)state;
+    struct raw caller;
+    struct rbi_segment own;
+    assert_int_equal(raw_up(&caller, cluster.socket, ""), 0);
+    make(&own, SLOTS);
+    const uint64_t sizes[] = {0, RBI_PAGE - 1, rbi_outcomes_bytes(RBI_OUTCOME_SLOTS_MAX) + 1,
+                              UINT64_MAX};
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const struct rbi_wire_outcomes body = {.bytes = sizes[i]};
+        assert_int_equal(raw_send(&caller, RBI_WIRE_OUTCOMES, &body, &own.fd, 1), 0);
+        assert_int_equal(raw_expect_error(&caller), -31); /* ARGUMENT */
+    }
+    const struct rbi_wire_outcomes other = {.bytes = 2 * own.size};
+    assert_int_equal(raw_send(&caller, RBI_WIRE_OUTCOMES, &other, &own.fd, 1), 0);
+    assert_int_equal(raw_expect_error(&caller), -50); /* BAD_PEER: of another size than it says */
+    const struct rbi_wire_outcomes page = {.bytes = caller.page.size};
+    assert_int_equal(raw_send(&caller, RBI_WIRE_OUTCOMES, &page, &caller.page.fd, 1), 0);
+    assert_int_equal(raw_expect_error(&caller), -50); /* of another kind */
+    raw_close(&caller);
+    rbi_segment_deinit(&own);
+}
+
+static int up(void **state)
+{
+    (void)state;
+    return cluster_up(&cluster, "{}");
+}
+
+static int down(void **state)
+{
+    (void)state;
+    cluster_down(&cluster);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_look_tells_what_has_come_since_the_last),
+        cmocka_unit_test(test_look_takes_nothing_of_another_name),
+        cmocka_unit_test(test_look_bounds_what_a_liar_says),
+        cmocka_unit_test(test_adopt_larger_goes_on_and_refuses_what_cannot_be),
+        cmocka_unit_test(test_only_who_is_linked_may_blame),
+        cmocka_unit_test(test_outcomes_of_no_possible_size_are_refused),
+    };
+    return cmocka_run_group_tests(tests, up, down);
+}
