@@ -132,7 +132,7 @@ struct rbi_route_entry {
     uint8_t rank; /* enum rbi_route_rank */
     bool healthy; /* not shielded */
     bool keyed;   /* a member for balancers by key */
-    /** Share for balancers without a key: weight x 100, less with ramp, slow start, spill; 0: out */
+    /** Share for balancers without a key: weight x 100, less by ramp, slow start, spill. 0: out */
     uint32_t weight;
     uint32_t hash_weight; /* share for balancers by key: the plain weight; 0: out */
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bus/route_locality.c - stage 7: the nearest that can carry it. A level takes all as long as
- * enough of it is healthy; one that was left takes healthy x overprovision, and the next levels take
- * the rest, until it has been well for long enough. A local level with far less capacity than it has
- * callers gives its excess to all others.
+ * enough of it is healthy; one that was left takes healthy x overprovision, and the next levels the
+ * rest, until it has been well for long enough. A group with far less capacity than it has callers
+ * gives its excess to all others.
  */
 #include "bus/label.h"
 #include "bus/route_stage.h"

@@ -60,8 +60,10 @@ uint32_t rbi_route_slow_start(const struct rbi_balance_policy *policy, uint64_t 
     }
     const uint64_t least = rbi_min_u64(policy->slow_start_min * UINT64_C(100), RBI_ROUTE_FULL);
     const uint32_t aggression = policy->slow_start_aggression;
-    /* Of 2^20 parts first, so that the product has room. */
-    const uint64_t age = (age_ns >> 20) * ONE / ((whole_ns >> 20) + 1);
+    /* Both to 31 bits at the most, so that the product has room. */
+    const unsigned bits = 64 - (unsigned)__builtin_clzll(whole_ns);
+    const unsigned shift = bits > 31 ? bits - 31 : 0;
+    const uint64_t age = (age_ns >> shift) * ONE / (whole_ns >> shift);
     uint64_t share = age;
     if (aggression != 100 && aggression != 0 && age > 0) {
         share = exp2_minus(minus_log2(age) * 100 / aggression);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets, locations and tags as text (features 1.2, T19 to T23): what is one, and what equals what. */
+/* Sets, locations and tags as text (features 1.2, T19 to T23): what is one, what equals what. */
 #include "bus/label.h"
 #include "support/test.h"
 
