@@ -91,11 +91,211 @@ static void test_tables_of_the_corners(void **state)
     assert_true(check_file(ROUTE_CORNERS) >= 90);
 }
 
+/* ---- what is told of each instance -------------------------------------------------------- */
+
+static const struct rbi_route_entry *entry_of(const struct route_table *table, const char *name)
+{
+    for (unsigned i = 0; i < table->result.entry_count; i++) {
+        const struct rbi_route_entry *entry = &table->entries[i];
+        if (strcmp(table->instances[entry->cluster][entry->index].name, name) == 0) {
+            return entry;
+        }
+    }
+    fail_msg("no instance %s", name);
+    return NULL;
+}
+
+struct verdict {
+    const char *name;
+    enum rbi_route_stage stage;
+    enum rbi_route_reason reason;
+    unsigned rule;
+};
+
+static void test_reasons_of_those_who_fell_out(void **state)
+{
+    (void)state;
+    static struct route_table table;
+    static const struct verdict verdicts[] = {
+        {"in", RBI_ROUTE_IN, RBI_ROUTE_FITS, RBI_ROUTE_NO_RULE},
+        {"starting", RBI_ROUTE_STATE, RBI_ROUTE_STARTING, RBI_ROUTE_NO_RULE},
+        {"draining", RBI_ROUTE_STATE, RBI_ROUTE_DRAINING, RBI_ROUTE_NO_RULE},
+        {"closed", RBI_ROUTE_STATE, RBI_ROUTE_CLOSED, RBI_ROUTE_NO_RULE},
+        {"isolated", RBI_ROUTE_STATE, RBI_ROUTE_ISOLATED, RBI_ROUTE_NO_RULE},
+        {"staged", RBI_ROUTE_STATE, RBI_ROUTE_STAGED, RBI_ROUTE_NO_RULE},
+        {"weightless", RBI_ROUTE_STATE, RBI_ROUTE_WEIGHT_0, RBI_ROUTE_NO_RULE},
+        {"hidden", RBI_ROUTE_ACL, RBI_ROUTE_INVISIBLE, RBI_ROUTE_NO_RULE},
+        {"imported", RBI_ROUTE_REALM, RBI_ROUTE_OTHER_REALM, RBI_ROUTE_NO_RULE},
+        {"foreign", RBI_ROUTE_SET, RBI_ROUTE_OTHER_SET, RBI_ROUTE_NO_RULE},
+        {"other", RBI_ROUTE_TAG, RBI_ROUTE_OTHER_TAG, 1},
+        {"wrong", RBI_ROUTE_RULES, RBI_ROUTE_NO_TARGET, 1},
+        {"sick", RBI_ROUTE_HEALTH, RBI_ROUTE_SHIELDED, RBI_ROUTE_NO_RULE},
+    };
+    assert_true(route_table_policy(&table, "set=strict tag=prefer canary=(tag=v1,share=1) "
+                                           "canary=(tag=v2,share=1) rule=(mode=off) "
+                                           "rule=(idc=r1)"));
+    assert_true(route_table_row(
+        &table, "set=app.s.1", "canary=2 rules=1",
+        "in(set=app.s.1,tags=v2,idc=r1) starting(starting) draining(draining) closed(closed) "
+        "isolated(isolated) staged(staged) weightless(weight=0) hidden(hidden) foreign "
+        "other(set=app.s.1) wrong(set=app.s.1,tags=v2) sick(set=app.s.1,tags=v2,idc=r1,shielded) "
+        "; imported"));
+    route_table_run(&table, NULL);
+    for (size_t i = 0; i < RBI_ARRAY_SIZE(verdicts); i++) {
+        const struct verdict *expected = &verdicts[i];
+        const struct rbi_route_entry *entry = entry_of(&table, expected->name);
+        if (entry->stage != expected->stage || entry->reason != expected->reason ||
+            entry->rule != expected->rule || entry->would_stage != RBI_ROUTE_IN) {
+            fail_msg("%s: %s, %s, rule %u", expected->name,
+                     rbi_route_stage_name((enum rbi_route_stage)entry->stage),
+                     rbi_route_reason_text((enum rbi_route_reason)entry->reason), entry->rule);
+        }
+    }
+}
+
+struct dry_row {
+    const char *policy;
+    const char *caller;
+    const char *message;
+    const char *instances;
+    struct verdict would; /* no name: nobody */
+    unsigned count;       /* of those that would fall out there */
+};
+
+static const struct dry_row dry_rows[] = {
+    {"set=strict set_dry",
+     "set=app.s.1",
+     "-",
+     "a(set=app.s.1) b(set=app.s.2)",
+     {"b", RBI_ROUTE_SET, RBI_ROUTE_OTHER_SET, RBI_ROUTE_NO_RULE},
+     1},
+    {"tag=prefer tag_dry",
+     "-",
+     "-",
+     "a b(tags=v2)",
+     {"b", RBI_ROUTE_TAG, RBI_ROUTE_TAGGED, RBI_ROUTE_NO_RULE},
+     1},
+    {"tag=prefer tag_dry",
+     "-",
+     "tag=v2",
+     "a b(tags=v2)",
+     {"a", RBI_ROUTE_TAG, RBI_ROUTE_OTHER_TAG, RBI_ROUTE_NO_RULE},
+     1},
+    {"tag=prefer tag_dry",
+     "-",
+     "tag=v2",
+     "a b(tags=v2,shielded)",
+     {"b", RBI_ROUTE_TAG, RBI_ROUTE_SICK_TAG, RBI_ROUTE_NO_RULE},
+     1},
+    {"tag=prefer tag_dry canary=(tag=v2,share=1)",
+     "-",
+     "canary=1",
+     "a b(tags=v2) c",
+     {"a", RBI_ROUTE_TAG, RBI_ROUTE_OTHER_TAG, 0},
+     2},
+    {"tag=prefer canary=(tag=v2,share=1,dry)",
+     "-",
+     "canary=1",
+     "a b(tags=v2) c",
+     {"c", RBI_ROUTE_TAG, RBI_ROUTE_OTHER_TAG, 0},
+     2},
+    {"rule=(idc=r1,dry)",
+     "-",
+     "rules=0",
+     "a(idc=r1) b",
+     {"b", RBI_ROUTE_RULES, RBI_ROUTE_NO_TARGET, 0},
+     1},
+    {"rule=(idc=r1,dry)", "-", "rules=0", "a(idc=r1,shielded) b", {NULL, 0, 0, 0}, 0},
+    {"rule=(idc=r1,dry,mode=strict)",
+     "-",
+     "rules=0",
+     "a b",
+     {"b", RBI_ROUTE_RULES, RBI_ROUTE_NO_TARGET, 0},
+     2},
+    {"rule=(tag=read,dry)",
+     "-",
+     "rules=0",
+     "a b(tags=read)",
+     {"a", RBI_ROUTE_RULES, RBI_ROUTE_NO_TARGET, 0},
+     1},
+    {"rule=(tag=read,dry)", "-", "rules=0", "a b(tags=read,shielded)", {NULL, 0, 0, 0}, 0},
+    {"locality=prefer locality_dry",
+     "idc=r1",
+     "-",
+     "a(idc=r1) b(idc=r2)",
+     {"b", RBI_ROUTE_LOCALITY, RBI_ROUTE_FAR, RBI_ROUTE_NO_RULE},
+     1},
+    {"locality=strict locality_dry",
+     "idc=r1",
+     "-",
+     "a b(idc=r2)",
+     {"b", RBI_ROUTE_LOCALITY, RBI_ROUTE_FAR, RBI_ROUTE_NO_RULE},
+     2},
+};
+
+static void test_what_dry_runs_would_do(void **state)
+{
+    (void)state;
+    static struct route_table table;
+    for (size_t i = 0; i < RBI_ARRAY_SIZE(dry_rows); i++) {
+        const struct dry_row *row = &dry_rows[i];
+        unsigned count = 0;
+        assert_true(route_table_policy(&table, row->policy));
+        assert_true(route_table_row(&table, row->caller, row->message, row->instances));
+        route_table_run(&table, NULL);
+        for (unsigned j = 0; j < table.result.entry_count; j++) {
+            count += table.entries[j].would_stage != RBI_ROUTE_IN ? 1U : 0U;
+        }
+        if (count != row->count) {
+            fail_msg("%s | %s: %u would fall out", row->policy, row->instances, count);
+        }
+        if (row->would.name != NULL) {
+            const struct rbi_route_entry *entry = entry_of(&table, row->would.name);
+            assert_int_equal(entry->would_stage, row->would.stage);
+            assert_int_equal(entry->would_reason, row->would.reason);
+            assert_int_equal(entry->would_rule, row->would.rule);
+            assert_int_equal(table.result.steps[row->would.stage].would_out, row->count);
+        }
+    }
+}
+
+static void test_names_and_texts(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < RBI_ROUTE_STAGES; i++) {
+        assert_string_not_equal(rbi_route_stage_name((enum rbi_route_stage)i), "unknown");
+    }
+    for (unsigned i = 0; i < RBI_ROUTE_REASONS; i++) {
+        assert_string_not_equal(rbi_route_reason_text((enum rbi_route_reason)i), "unknown");
+    }
+    static const unsigned levels[RBI_ROUTE_RANKS] = {0, 1, 2, 3, 4, 4, 4, 4, 4, 4, 4, 4, 5, 5};
+    for (unsigned i = 0; i < RBI_ROUTE_RANKS; i++) {
+        assert_int_equal(rbi_route_level((enum rbi_route_rank)i), levels[i]);
+    }
+}
+
+/* No cluster is known, or one without instances. */
+static void test_nobody_at_all(void **state)
+{
+    (void)state;
+    static struct route_table table;
+    assert_true(route_table_policy(&table, "locality=prefer set=strict realm=prefer"));
+    assert_true(route_table_row(&table, "idc=r1 set=app.s.1", "tag=v2 rules=0123", "-"));
+    route_table_run(&table, NULL);
+    assert_int_equal(table.result.entry_count, 0);
+    assert_int_equal(table.result.emptied, RBI_ROUTE_STATE);
+    assert_int_equal(table.result.keyed_emptied, RBI_ROUTE_STATE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tables_of_the_guide),
         cmocka_unit_test(test_tables_of_the_corners),
+        cmocka_unit_test(test_reasons_of_those_who_fell_out),
+        cmocka_unit_test(test_what_dry_runs_would_do),
+        cmocka_unit_test(test_names_and_texts),
+        cmocka_unit_test(test_nobody_at_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
