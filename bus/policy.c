@@ -123,6 +123,7 @@ void rbi_policy_defaults(struct rbi_policy *policy)
                                                   .slow_start_aggression = 100};
     rbi_shield_preset(&policy->shield, RBI_SHIELD_DEFAULT);
     policy->panic = (struct rbi_panic_policy){.enter = 50, .leave = 60};
+    policy->realm.remote_first = 1;
     policy->tags.mode = RBI_STAGE_PREFER;
     policy->locality = (struct rbi_locality_policy){.mode = RBI_STAGE_PREFER,
                                                     .overprovision = 140,

@@ -3,11 +3,9 @@
  * The stage of locality over time (features 2.6: leave under 71 %, return from 85 % for 5 s; 2.5:
  * 72 % healthy still takes all), and slow start (features 2.3). Virtual time.
  */
-#include "bus/route_weight.h"
 #include "route_table.h"
 #include "support/test.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -111,42 +109,6 @@ static void test_shares_are_levels_shares(void **state)
 
 /* ---- slow start --------------------------------------------------------------------------- */
 
-static void test_slow_start_follows_power(void **state)
-{
-    (void)state;
-    static const uint32_t aggressions[] = {10, 50, 100, 150, 200, 1000};
-    for (size_t i = 0; i < RBI_ARRAY_SIZE(aggressions); i++) {
-        const struct rbi_balance_policy policy = {
-            .slow_start_ms = 60000, .slow_start_min = 0, .slow_start_aggression = aggressions[i]};
-        for (unsigned ms = 0; ms < 60000; ms += 97) {
-            const double expected = 10000 * pow(ms / 60000.0, 100.0 / aggressions[i]);
-            const uint32_t share = rbi_route_slow_start(&policy, ms * MS);
-            if (fabs(share - expected) > 3) {
-                fail_msg("aggression %u, %u ms: %u instead of %.1f", aggressions[i], ms, share,
-                         expected);
-            }
-        }
-    }
-}
-
-static void test_slow_start_bounds(void **state)
-{
-    (void)state;
-    struct rbi_balance_policy policy = {
-        .slow_start_ms = 60000, .slow_start_min = 10, .slow_start_aggression = 100};
-    assert_int_equal(rbi_route_slow_start(&policy, 0), 1000);
-    assert_int_equal(rbi_route_slow_start(&policy, 6000 * MS), 1000);
-    assert_in_range(rbi_route_slow_start(&policy, 12000 * MS), 1990, 2000);
-    assert_int_equal(rbi_route_slow_start(&policy, 60000 * MS), 10000);
-    assert_int_equal(rbi_route_slow_start(&policy, UINT64_MAX), 10000);
-    policy.slow_start_ms = UINT32_MAX;
-    assert_in_range(rbi_route_slow_start(&policy, UINT32_MAX / 2 * MS), 4990, 5000);
-    policy.slow_start_ms = 0;
-    assert_int_equal(rbi_route_slow_start(&policy, 0), 10000);
-    policy.slow_start_ms = 1;
-    assert_int_equal(rbi_route_slow_start(&policy, 0), 1000);
-}
-
 /* Who has kept a view is told when it is old, although nothing happened. */
 static void test_slow_start_asks_to_run_again(void **state)
 {
@@ -168,8 +130,6 @@ int main(void)
         cmocka_unit_test(test_level_comes_back_after_hold),
         cmocka_unit_test(test_level_does_not_swing),
         cmocka_unit_test(test_shares_are_levels_shares),
-        cmocka_unit_test(test_slow_start_follows_power),
-        cmocka_unit_test(test_slow_start_bounds),
         cmocka_unit_test(test_slow_start_asks_to_run_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
