@@ -5,16 +5,18 @@
  * The shape is fixed: a map of sections, each a map of keys, each a scalar, or a map of
  * users, each a map of keys again. So no recursion and no tree: whatever does not fit is
  * reported and skipped by counting depth, up to a limit that is checked while the reader
- * goes on, because its own cost grows with the square of the depth.
+ * goes on, because its own cost grows with the square of the depth. What is nested deeper
+ * are sections of their own, whose events go to the builder of a tree.
  */
 #include "bus/config_schema.h"
+#include "bus/config_tree.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <yaml.h>
 
-/* Twice what the shape needs and a little more: deeper text is not an honest mistake. */
+/* As deep as trees are: deeper text is not an honest mistake. */
 #define DEPTH_MAX 8U
 
 struct reader {
@@ -24,6 +26,8 @@ struct reader {
     yaml_parser_t yaml;
     const char *text; /* without byte order mark */
     size_t size;
+    struct rbi_tree_builder *nested; /* of the sections that are trees, or NULL */
+    bool in_nested;                  /* the value of one of them comes */
     bool stop;
     unsigned documents;
     unsigned document_line;
@@ -101,6 +105,7 @@ unknown_section(struct reader *r, struct rbi_config_place place, const char *nam
     char found[RBI_CONFIG_QUOTE_MAX];
     size_t near = schema->count;
     unsigned nearest = UINT32_MAX;
+    const char *nested = NULL;
     if (!rbi_config_error_wanted(r->errors)) {
         r->errors->count++;
         return;
@@ -122,7 +127,11 @@ unknown_section(struct reader *r, struct rbi_config_place place, const char *nam
             near = i;
         }
     }
-    if (near < schema->count) {
+    nested = r->nested ? rbi_tree_nearest(r->nested, name, length) : NULL;
+    if (nested) {
+        rbi_config_error_add(r->errors, place, "%s: unknown section; did you mean %s?", found,
+                             nested);
+    } else if (near < schema->count) {
         const struct rbi_config_key *key = &schema->keys[near];
         rbi_config_error_add(r->errors, place, "%s: unknown section; did you mean %.*s?", found,
                              (int)section_length(key), key->name);
@@ -195,6 +204,10 @@ static void
 take_section_name(struct reader *r, struct rbi_config_place place, const char *name, size_t length)
 {
     r->section = find_section(r->schema, name, length);
+    if (r->nested && rbi_tree_begin(r->nested, place, name, length)) {
+        r->in_nested = true;
+        return;
+    }
     if (r->section == r->schema->count) {
         unknown_section(r, place, name, length);
         return;
@@ -356,6 +369,16 @@ take_value(struct reader *r, struct rbi_config_place place, const char *value, s
                          fault.hint[0] ? "; " : "", fault.hint);
 }
 
+/** An event went to the tree: its section may be complete. */
+static void nested_done(struct reader *r)
+{
+    if (rbi_tree_done(r->nested)) {
+        r->in_nested = false;
+        node_done(r);
+    }
+    r->stop = r->stop || r->nested->no_memory;
+}
+
 static void on_scalar(struct reader *r, const yaml_event_t *event)
 {
     const struct rbi_config_place place = place_of(&event->start_mark);
@@ -365,6 +388,11 @@ static void on_scalar(struct reader *r, const yaml_event_t *event)
     const bool nothing = plain && (length == 0 || same(value, length, "~", 1));
 
     if (r->skipping) {
+        return;
+    }
+    if (r->in_nested) {
+        rbi_tree_scalar(r->nested, place, value, length, plain);
+        nested_done(r);
         return;
     }
     if (r->depth == 0) {
@@ -413,7 +441,10 @@ static void on_start(struct reader *r, const yaml_event_t *event)
         r->stop = true;
         return;
     }
-    if (r->skipping) {
+    if (r->skipping || r->in_nested) {
+        if (r->in_nested) {
+            rbi_tree_start(r->nested, place, map);
+        }
         r->depth++;
         return;
     }
@@ -437,6 +468,11 @@ static void on_start(struct reader *r, const yaml_event_t *event)
 static void on_end(struct reader *r)
 {
     r->depth--;
+    if (r->in_nested) {
+        rbi_tree_end(r->nested);
+        nested_done(r);
+        return;
+    }
     if (r->skipping && r->depth == r->skip_depth) {
         r->skipping = false;
     }
@@ -484,6 +520,11 @@ static void on_alias(struct reader *r, const yaml_event_t *event)
     char found[RBI_CONFIG_QUOTE_MAX];
     rbi_config_error_add(r->errors, place_of(&event->start_mark), "aliases are not taken, found %s",
                          rbi_config_quote(name, strlen(name), found, sizeof found));
+    if (r->in_nested) {
+        rbi_tree_alias(r->nested);
+        nested_done(r);
+        return;
+    }
     if (!r->skipping && r->depth >= 1 && !r->value_next[r->depth]) {
         forget_name(r);
     }
@@ -584,17 +625,33 @@ static int walk(struct reader *r)
     return 0;
 }
 
-int rbi_config_parse_with(const struct rbi_config_schema *schema,
-                          const char *text,
-                          size_t size,
-                          void *out,
-                          void *scratch,
-                          struct rbi_config_errors *errors)
+/** Reads the text, which was looked at. @retval 0; 1 @p r->errors has entries; -ENOMEM */
+static int read_text(struct reader *r)
 {
-    struct reader r = {.schema = schema, .config = scratch, .errors = errors};
+    if (!yaml_parser_initialize(&r->yaml)) {
+        return -ENOMEM;
+    }
+    yaml_parser_set_encoding(&r->yaml, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&r->yaml, (const unsigned char *)r->text, r->size);
+    int result = walk(r);
+    yaml_parser_delete(&r->yaml);
+    if (result >= 0 && r->nested && r->nested->no_memory) {
+        result = -ENOMEM;
+    }
+    return result < 0 ? result : r->errors->count != 0;
+}
+
+int rbi_config_parse_nested(const struct rbi_config_schema *schema,
+                            const char *text,
+                            size_t size,
+                            void *out,
+                            void *scratch,
+                            struct rbi_tree_builder *nested,
+                            struct rbi_config_errors *errors)
+{
+    struct reader r = {.schema = schema, .config = scratch, .errors = errors, .nested = nested};
     size_t skip = 0;
 
-    errors->count = 0;
     if (size > RBI_CONFIG_TEXT_MAX) {
         const struct rbi_config_place whole = {0, 0};
         rbi_config_error_add(errors, whole, "expected at most %u bytes, found more",
@@ -604,33 +661,24 @@ int rbi_config_parse_with(const struct rbi_config_schema *schema,
     if (rbi_config_text_check(text, size, &skip, errors) != 0) {
         return 1;
     }
-    if (!yaml_parser_initialize(&r.yaml)) {
-        return -ENOMEM;
-    }
     r.text = text + skip;
     r.size = size - skip;
-    yaml_parser_set_encoding(&r.yaml, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&r.yaml, (const unsigned char *)r.text, r.size);
     rbi_config_defaults_with(schema, scratch);
-
-    const int result = walk(&r);
-    yaml_parser_delete(&r.yaml);
-    if (result < 0) {
-        return result;
+    const int result = read_text(&r);
+    if (result == 0) {
+        rbi_config_users_inherit(schema, scratch);
+        memcpy(out, scratch, schema->size);
     }
-    if (errors->count != 0) {
-        return 1;
-    }
-    rbi_config_users_inherit(schema, scratch);
-    memcpy(out, scratch, schema->size);
-    return 0;
+    return result;
 }
 
-int rbi_config_parse(const char *text,
-                     size_t size,
-                     struct rbi_config *out,
-                     struct rbi_config_errors *errors)
+int rbi_config_parse_with(const struct rbi_config_schema *schema,
+                          const char *text,
+                          size_t size,
+                          void *out,
+                          void *scratch,
+                          struct rbi_config_errors *errors)
 {
-    struct rbi_config scratch;
-    return rbi_config_parse_with(&rbi_config_schema, text, size, out, &scratch, errors);
+    errors->count = 0;
+    return rbi_config_parse_nested(schema, text, size, out, scratch, NULL, errors);
 }

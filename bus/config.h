@@ -103,7 +103,8 @@ void rbi_config_defaults(struct rbi_config *config);
  * Parses YAML text over the defaults. Untrusted input; time and memory are bounded by its length.
  *
  * A text without any key is an error, because a file that is just being written
- * looks like that; "{}" asks for the defaults.
+ * looks like that; "{}" asks for the defaults. The sections of bus/governance.h are checked as
+ * well and not kept; rbi_config_parse_all() keeps them.
  * @retval 0  @p out is written
  * @retval 1  @p errors has at least one entry; @p out is untouched
  * @retval -ENOMEM

@@ -24,50 +24,43 @@ static const struct unit size_units[] = {{"B", 1},
                                          {"GiB", UINT64_C(1) << 30},
                                          {NULL, 0}};
 
+/* By type. */
+static const struct {
+    const char *name;
+    const char *unit;
+} types[] = {
+    [RBI_CONFIG_TYPE_TEXT] = {"text", ""},
+    [RBI_CONFIG_TYPE_BOOL] = {"bool", ""},
+    [RBI_CONFIG_TYPE_NUMBER] = {"number", ""},
+    [RBI_CONFIG_TYPE_RATE] = {"rate", "per second"},
+    [RBI_CONFIG_TYPE_DURATION] = {"duration", "ms, s, m, h"},
+    [RBI_CONFIG_TYPE_SIZE] = {"size", "B, KiB, MiB, GiB"},
+    [RBI_CONFIG_TYPE_MODE] = {"mode", "octal"},
+    [RBI_CONFIG_TYPE_CHOICE] = {"choice", ""},
+    [RBI_CONFIG_TYPE_USERS] = {"users", ""},
+    [RBI_CONFIG_TYPE_PERCENT] = {"percent", "%"},
+    [RBI_CONFIG_TYPE_SHARE] = {"share", "%"},
+    [RBI_CONFIG_TYPE_MICROS] = {"duration", "us, ms, s"},
+    [RBI_CONFIG_TYPE_POWER] = {"number", ""},
+    [RBI_CONFIG_TYPE_COUNT] = {"number", ""},
+    [RBI_CONFIG_TYPE_MASK] = {"mask", ""},
+    [RBI_CONFIG_TYPE_MASK64] = {"mask", ""},
+    [RBI_CONFIG_TYPE_RANGE] = {"range", ""},
+    [RBI_CONFIG_TYPE_LABEL] = {"label", ""},
+    [RBI_CONFIG_TYPE_GLOB] = {"pattern", ""},
+    [RBI_CONFIG_TYPE_INSTANCE] = {"path", ""},
+    [RBI_CONFIG_TYPE_BYTES] = {"text", ""},
+    [RBI_CONFIG_TYPE_HEX] = {"bytes", "hexadecimal"},
+};
+
 const char *rbi_config_type_name(enum rbi_config_type type)
 {
-    switch (type) {
-    case RBI_CONFIG_TYPE_TEXT:
-        return "text";
-    case RBI_CONFIG_TYPE_BOOL:
-        return "bool";
-    case RBI_CONFIG_TYPE_NUMBER:
-        return "number";
-    case RBI_CONFIG_TYPE_RATE:
-        return "rate";
-    case RBI_CONFIG_TYPE_DURATION:
-        return "duration";
-    case RBI_CONFIG_TYPE_SIZE:
-        return "size";
-    case RBI_CONFIG_TYPE_MODE:
-        return "mode";
-    case RBI_CONFIG_TYPE_CHOICE:
-        return "choice";
-    case RBI_CONFIG_TYPE_USERS:
-        return "users";
-    }
-    return "?";
+    return (size_t)type < RBI_ARRAY_SIZE(types) ? types[type].name : "?";
 }
 
 const char *rbi_config_type_unit(enum rbi_config_type type)
 {
-    switch (type) {
-    case RBI_CONFIG_TYPE_DURATION:
-        return "ms, s, m, h";
-    case RBI_CONFIG_TYPE_SIZE:
-        return "B, KiB, MiB, GiB";
-    case RBI_CONFIG_TYPE_RATE:
-        return "per second";
-    case RBI_CONFIG_TYPE_MODE:
-        return "octal";
-    case RBI_CONFIG_TYPE_TEXT:
-    case RBI_CONFIG_TYPE_BOOL:
-    case RBI_CONFIG_TYPE_NUMBER:
-    case RBI_CONFIG_TYPE_CHOICE:
-    case RBI_CONFIG_TYPE_USERS:
-        break;
-    }
-    return "";
+    return (size_t)type < RBI_ARRAY_SIZE(types) ? types[type].unit : "";
 }
 
 static const struct unit *units_of(enum rbi_config_type type)
@@ -111,7 +104,9 @@ append_value(const struct rbi_config_key *key, uint64_t value, char *buffer, siz
 void rbi_config_value_range(const struct rbi_config_key *key, char *buffer, size_t size)
 {
     buffer[0] = '\0';
-    if (key->type == RBI_CONFIG_TYPE_BOOL) {
+    if (key->type > RBI_CONFIG_TYPE_USERS) {
+        rbi_config_policy_range(key, buffer, size);
+    } else if (key->type == RBI_CONFIG_TYPE_BOOL) {
         append(buffer, size, "true, false");
     } else if (key->type == RBI_CONFIG_TYPE_CHOICE) {
         for (const char *const *c = key->choices; *c; c++) {
@@ -132,8 +127,12 @@ void rbi_config_value_describe(const struct rbi_config_key *key, struct rbi_conf
 {
     char range[RBI_CONFIG_VALUE_MAX];
     const char *form = "";
+    if (key->type > RBI_CONFIG_TYPE_USERS) {
+        rbi_config_policy_describe(key, fault);
+        return;
+    }
     rbi_config_value_range(key, range, sizeof range);
-    switch (key->type) {
+    switch ((unsigned)key->type) { /* the others are those of policies */
     case RBI_CONFIG_TYPE_TEXT:
         form = "a text of ";
         break;
@@ -158,6 +157,8 @@ void rbi_config_value_describe(const struct rbi_config_key *key, struct rbi_conf
         break;
     case RBI_CONFIG_TYPE_USERS:
         form = "a map of user ids, such as {65534: {links: 10}}, of ";
+        break;
+    default:
         break;
     }
     fault->expected[0] = '\0';
@@ -206,8 +207,10 @@ static void hint_number(const char *text, size_t length, size_t n, struct rbi_co
     }
 }
 
-static int
-parse_number(const char *text, size_t length, uint64_t *value, struct rbi_config_fault *fault)
+int rbi_config_number(const char *text,
+                      size_t length,
+                      uint64_t *value,
+                      struct rbi_config_fault *fault)
 {
     const size_t n = digits_at(text, length);
     if (n == 0 || n != length || (n > 1 && text[0] == '0')) {
@@ -393,7 +396,10 @@ int rbi_config_value_parse(const struct rbi_config_key *key,
     uint64_t value = 0;
     int r = 1;
     rbi_config_value_describe(key, fault);
-    switch (key->type) {
+    if (key->type > RBI_CONFIG_TYPE_USERS) {
+        return rbi_config_policy_parse(key, text, length, config, fault);
+    }
+    switch ((unsigned)key->type) { /* the others are those of policies */
     case RBI_CONFIG_TYPE_TEXT:
         return parse_text(key, text, length, config, fault);
     case RBI_CONFIG_TYPE_BOOL:
@@ -404,7 +410,7 @@ int rbi_config_value_parse(const struct rbi_config_key *key,
         break;
     case RBI_CONFIG_TYPE_NUMBER:
     case RBI_CONFIG_TYPE_RATE:
-        r = parse_number(text, length, &value, fault);
+        r = rbi_config_number(text, length, &value, fault);
         break;
     case RBI_CONFIG_TYPE_DURATION:
     case RBI_CONFIG_TYPE_SIZE:
@@ -413,7 +419,7 @@ int rbi_config_value_parse(const struct rbi_config_key *key,
     case RBI_CONFIG_TYPE_MODE:
         r = parse_mode(text, length, &value, fault);
         break;
-    case RBI_CONFIG_TYPE_USERS: /* a map is no scalar */
+    default: /* a map is no scalar */
         break;
     }
     if (r != 0) {
@@ -442,7 +448,7 @@ void rbi_config_value_print(const struct rbi_config_key *key,
         return;
     }
     const uint64_t value = load(key, config);
-    switch (key->type) {
+    switch ((unsigned)key->type) { /* the others are those of policies */
     case RBI_CONFIG_TYPE_BOOL:
         append(buffer, size, "%s", value ? "true" : "false");
         break;
@@ -461,9 +467,7 @@ void rbi_config_value_print(const struct rbi_config_key *key,
     case RBI_CONFIG_TYPE_MODE:
         append(buffer, size, "%04o", (unsigned)value);
         break;
-    case RBI_CONFIG_TYPE_TEXT:
-    case RBI_CONFIG_TYPE_USERS:
-    case RBI_CONFIG_TYPE_NUMBER:
+    default:
         append(buffer, size, "%llu", (unsigned long long)value);
         break;
     }

@@ -101,7 +101,7 @@ void rbi_absent_add(struct rbi_daemon *daemon, const struct rbi_endpoint *endpoi
     const struct rbi_balance_policy *balance = &rbi_daemon_policy(daemon, cluster)->balance;
     const bool keyed = balance->mode == RBI_BALANCE_AUTO || balance->mode == RBI_BALANCE_HASH ||
                        balance->mode == RBI_BALANCE_MAGLEV;
-    if (!keyed || balance->rehash_delay_ms == 0 || endpoint->weight == 0 ||
+    if (!keyed || balance->rehash_delay_ms == 0 || endpoint->seen.weight == 0 ||
         (endpoint->state != RBI_ENDPOINT_READY && endpoint->state != RBI_ENDPOINT_BUSY)) {
         return;
     }
@@ -113,7 +113,8 @@ void rbi_absent_add(struct rbi_daemon *daemon, const struct rbi_endpoint *endpoi
         return; /* its slots move at once, as those of one too many */
     }
     absent->who[absent->count] =
-        (struct rbi_directory_absent){.instance = endpoint->instance, .weight = endpoint->weight};
+        (struct rbi_directory_absent){.instance = endpoint->instance,
+                                      .weight = endpoint->seen.weight};
     absent->due_ns[absent->count] =
         rbi_loop_now_ns(daemon->loop) + (uint64_t)balance->rehash_delay_ms * 1000000;
     if (absent->count++ == 0) {

@@ -182,6 +182,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
     if (result < 0) {
         return result;
     }
+    rbi_live_init(daemon, options->governance);
     result = rbi_listener_open(&daemon->listener, path, daemon->config.daemon.socket_mode);
     if (result != RBI_LISTENER_OK) {
         return result;
@@ -242,6 +243,7 @@ void rbi_daemon_deinit(struct rbi_daemon *daemon)
     rbi_relink_deinit(&daemon->relink);
     rbi_rights_deinit(&daemon->rights);
     rbi_names_close(&daemon->names);
+    rbi_live_deinit(&daemon->live);
     rbi_links_deinit(&daemon->links);
     rbi_watches_deinit(&daemon->watches);
     rbi_registry_deinit(&daemon->registry);

@@ -9,6 +9,7 @@
 #include "bus/config.h"
 #include "daemon/closer.h"
 #include "daemon/health.h"
+#include "daemon/governance.h"
 #include "daemon/link.h"
 #include "daemon/listener.h"
 #include "daemon/names.h"
@@ -66,6 +67,7 @@ struct rbi_daemon_options {
     const char *config_path; /* NULL: defaults */
     const char *socket_path; /* NULL: as configured */
     struct rbi_config config;
+    struct rbi_governance *governance; /* of the file; taken; NULL: nothing */
 };
 
 struct rbi_daemon {
@@ -88,6 +90,7 @@ struct rbi_daemon {
     struct rbi_relink relink;
     struct rbi_rights rights;
     struct rbi_names names;
+    struct rbi_live live;
     struct rbi_settle settle;
     struct rbi_health_desk health;
     struct rbi_closer closer;

@@ -27,6 +27,15 @@ struct rbi_endpoint_drain {
     uint32_t left;
 };
 
+/** What dispatch goes by, beside its state. */
+struct rbi_endpoint_labels {
+    uint32_t weight;
+    uint32_t override; /* RBI_OVERRIDE_*; its own are none */
+    char set[RBI_DIRECTORY_LABEL_MAX + 1];
+    char idc[RBI_DIRECTORY_LABEL_MAX + 1];
+    char tags[RBI_DIRECTORY_LABEL_MAX + 1];
+};
+
 struct rbi_endpoint {
     struct rbi_daemon *daemon;
     struct rbi_peer *peer;
@@ -43,15 +52,13 @@ struct rbi_endpoint {
     struct rbi_endpoint_drain drain;
     uint64_t drain_log_tat_ns;    /* theoretical arrival time of the next line about it */
     uint64_t drain_logs_withheld; /* since the last line */
-    uint32_t weight;
+    struct rbi_endpoint_labels own;  /* as it says itself */
+    struct rbi_endpoint_labels seen; /* as others see it: what the operator says goes before */
     bool visible;  /* in the directory */
     bool replaced; /* ends because another has taken its name over */
     uint32_t slot;
     uint64_t cookie;
     uint32_t name_record; /* in the book of names; 1-based, 0: none */
-    char set[RBI_DIRECTORY_LABEL_MAX + 1];
-    char idc[RBI_DIRECTORY_LABEL_MAX + 1];
-    char tags[RBI_DIRECTORY_LABEL_MAX + 1];
     struct rbi_segment page; /* read-only; its descriptor is page_fd */
     int page_fd;
     int pool_fd;

@@ -164,10 +164,11 @@ static void registration_describe(const struct rbi_request *request, struct rbi_
 {
     const struct rbi_wire_registration *body = &request->body->registration;
     endpoint->state = endpoint->own_state = body->state;
-    endpoint->weight = body->weight;
-    memcpy(endpoint->set, body->set.bytes, body->set.length);
-    memcpy(endpoint->idc, body->idc.bytes, body->idc.length);
-    memcpy(endpoint->tags, body->tags.bytes, body->tags.length);
+    endpoint->own.weight = body->weight;
+    memcpy(endpoint->own.set, body->set.bytes, body->set.length);
+    memcpy(endpoint->own.idc, body->idc.bytes, body->idc.length);
+    memcpy(endpoint->own.tags, body->tags.bytes, body->tags.length);
+    (void)rbi_live_label(endpoint);
     endpoint->registered_ns = rbi_loop_now_ns(request->daemon->loop);
     /* A life that began under another daemon keeps its number: its links know it by that. One
      * whose connection to this very daemon was lost was told to its peers as dead. */

@@ -37,15 +37,15 @@ void rbi_handle_set_state(const struct rbi_request *request)
         return;
     }
     const uint32_t seen = rbi_endpoint_seen_state(endpoint, body->state);
-    const bool changed =
-        endpoint->state != seen || (body->weight_set && endpoint->weight != body->weight);
+    if (body->weight_set) {
+        endpoint->own.weight = body->weight;
+    }
+    const bool labelled = rbi_live_label(endpoint);
+    const bool changed = endpoint->state != seen || labelled;
     const uint32_t old_state = endpoint->state;
     const uint32_t old_own_state = endpoint->own_state;
     endpoint->state = seen;
     endpoint->own_state = body->state;
-    if (body->weight_set) {
-        endpoint->weight = body->weight;
-    }
     if (!rbi_registry_state_visible(body->state)) {
         rbi_registry_hide(request->daemon, endpoint, RBI_REASON_LEFT);
     } else if (!endpoint->visible) {

@@ -109,6 +109,7 @@ static void hold_standard_descriptors(void)
 int main(int argc, char **argv)
 {
     hold_standard_descriptors();
+    struct rbi_governance governance = RBI_GOVERNANCE_NULL;
     struct rbi_daemon_options options = {.config_path = NULL};
     const enum action action = parse(argc, argv, &options);
     if (action == ACTION_BAD || action == ACTION_HELP) {
@@ -121,9 +122,10 @@ int main(int argc, char **argv)
     }
     rbi_config_defaults(&options.config);
     if (options.config_path &&
-        rbi_reload_read(options.config_path, &options.config, report_error) != 0) {
+        rbi_reload_read(options.config_path, &options.config, &governance, report_error) != 0) {
         return 1;
     }
+    options.governance = &governance;
     if (action == ACTION_CHECK) {
         return 0;
     }

@@ -59,13 +59,14 @@ static void publish_fill(struct rbi_directory_instance *out, const struct rbi_en
     *out = (struct rbi_directory_instance){.instance = endpoint->instance,
                                            .incarnation = endpoint->incarnation,
                                            .state = endpoint->state,
-                                           .weight = endpoint->weight,
+                                           .weight = endpoint->seen.weight,
+                                           .override = endpoint->seen.override,
                                            .ready_ns = endpoint->ready_ns,
                                            .name_length = (uint32_t)strlen(name)};
     publish_copy(out->name, sizeof(out->name), name);
-    publish_copy(out->set, sizeof(out->set), endpoint->set);
-    publish_copy(out->idc, sizeof(out->idc), endpoint->idc);
-    publish_copy(out->tags, sizeof(out->tags), endpoint->tags);
+    publish_copy(out->set, sizeof(out->set), endpoint->seen.set);
+    publish_copy(out->idc, sizeof(out->idc), endpoint->seen.idc);
+    publish_copy(out->tags, sizeof(out->tags), endpoint->seen.tags);
 }
 
 /** Adds those of the daemon before who are not back yet, in order of instance. */

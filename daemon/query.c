@@ -50,7 +50,7 @@ static enum row_result query_send_endpoint(struct rbi_peer *peer,
         .instance = endpoint->instance,
         .incarnation = endpoint->incarnation,
         .state = endpoint->state,
-        .weight = endpoint->weight,
+        .weight = endpoint->seen.weight,
         .uid = endpoint->peer->uid,
         .pid = endpoint->peer->pid,
         .age_ms = query_age_ms(peer->daemon, endpoint->registered_ns),
@@ -58,9 +58,9 @@ static enum row_result query_send_endpoint(struct rbi_peer *peer,
         .pool_bytes = endpoint->pool_bytes,
     };
     rbi_text_set(&row.program, endpoint->peer->program);
-    rbi_text_set(&row.tags, endpoint->tags);
-    rbi_text_set(&row.set, endpoint->set);
-    rbi_text_set(&row.idc, endpoint->idc);
+    rbi_text_set(&row.tags, endpoint->seen.tags);
+    rbi_text_set(&row.set, endpoint->seen.set);
+    rbi_text_set(&row.idc, endpoint->seen.idc);
     return query_row(peer, RBI_WIRE_ROW_ENDPOINT, &row, &endpoint->page_fd, 1);
 }
 

@@ -13,9 +13,13 @@
 #include "daemon/map.h"
 #include "daemon/unconfirmed.h"
 
+struct rbi_policy;
+
 struct rbi_cluster {
     uint64_t id;
     uint64_t epoch; /* revision of its last change, so that it grows over any number of lives */
+    const struct rbi_policy *policy; /* lent by the configuration of that generation, or NULL */
+    uint64_t policy_generation;
     uint64_t policy_key; /* of the blob that its snapshot names; 0: the defaults */
     struct rbi_text path;
     struct rbi_endpoint **members; /* ascending instance */

@@ -57,7 +57,10 @@ static int reload_load(const char *path, char **out, size_t *size)
     return 0;
 }
 
-int rbi_reload_read(const char *path, struct rbi_config *out, rbi_reload_report_fn report)
+int rbi_reload_read(const char *path,
+                    struct rbi_config *out,
+                    struct rbi_governance *governance,
+                    rbi_reload_report_fn report)
 {
     char *text = NULL;
     size_t size = 0;
@@ -71,7 +74,7 @@ int rbi_reload_read(const char *path, struct rbi_config *out, rbi_reload_report_
                        rbi_log_errno(-result));
         errors->count = 1;
     } else {
-        result = rbi_config_parse(text, size, out, errors);
+        result = rbi_config_parse_all(text, size, out, governance, errors);
     }
     const unsigned kept =
         errors->count < RBI_CONFIG_ERRORS_MAX ? errors->count : RBI_CONFIG_ERRORS_MAX;
@@ -104,11 +107,12 @@ static void reload_log_change(void *context,
 void rbi_reload(struct rbi_daemon *daemon)
 {
     struct rbi_config next;
+    struct rbi_governance governance = RBI_GOVERNANCE_NULL;
     if (!daemon->config_path) {
         rbi_log(RBI_LOG_WARNING, "reload_skipped", "why=\"started without --config\"");
         return;
     }
-    if (rbi_reload_read(daemon->config_path, &next, rbi_reload_log_error) != 0) {
+    if (rbi_reload_read(daemon->config_path, &next, &governance, rbi_reload_log_error) != 0) {
         daemon->counters.reloads_failed++;
         rbi_log(RBI_LOG_ERROR, "reload_failed", "file=%s effect=\"the old configuration stays\"",
                 daemon->config_path);
@@ -124,6 +128,7 @@ void rbi_reload(struct rbi_daemon *daemon)
         memcmp(&next.liveness, &daemon->config.liveness, sizeof(next.liveness)) != 0;
     daemon->config = next;
     rbi_log_set_level(next.daemon.log_level);
+    rbi_live_replace(daemon, RBI_LIVE_FILE, &governance);
     daemon->counters.reloads++;
     rbi_log(RBI_LOG_INFO, "reloaded", "file=%s", daemon->config_path);
     if (liveness_changed) {

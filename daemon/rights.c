@@ -56,7 +56,7 @@ static struct rbi_acl_subject rights_subject(const struct rbi_peer *peer,
     const bool named = endpoint && endpoint->name_offset != 0;
     return (struct rbi_acl_subject){.path = named ? endpoint->path.bytes : "",
                                     .path_length = named ? endpoint->path.length : 0,
-                                    .tags = endpoint ? endpoint->tags : "",
+                                    .tags = endpoint ? endpoint->seen.tags : "",
                                     .program = peer->rights.program,
                                     .uid = peer->uid,
                                     .gid = peer->gid,

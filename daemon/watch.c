@@ -164,7 +164,7 @@ static void watch_event_fill(struct rbi_wire_event *event,
                                      .instance = endpoint->instance,
                                      .incarnation = endpoint->incarnation,
                                      .state = endpoint->state,
-                                     .weight = endpoint->weight,
+                                     .weight = endpoint->seen.weight,
                                      .path = endpoint->path,
                                      .reason = (uint32_t)reason};
 }

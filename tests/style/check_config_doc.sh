@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# docs/configuration.md, configs/ringbusd.yaml and its man page say what bus/config_schema.c says.
+# docs/configuration.md, configs/ringbusd.yaml and its man page say what bus/config_schema.c and
+# bus/governance_schema.c say.
 # Usage: check_config_doc.sh GENERATOR [ROOT [--write]]
 set -eu
 generator=$1
@@ -11,16 +12,22 @@ man=docs/man/ringbusd.yaml.5
 new=$(mktemp -d)
 trap 'rm -rf "$new"' EXIT
 
-"$generator" table >"$new/table"
+"$generator" table >"$new/keys"
+"$generator" policies >"$new/policies"
 "$generator" yaml >"$new/yaml"
 "$generator" man >"$new/man"
-# The table stands between two marks; everything else in the page is written by hand.
-awk -v table="$new/table" '
-    /^<!-- keys: end/ { inside = 0 }
+# Each table stands between two marks; everything else in the page is written by hand.
+awk -v folder="$new" '
+    /^<!-- (keys|policies): end/ { inside = 0 }
     !inside { print }
-    /^<!-- keys: begin/ { inside = marks = 1; while ((getline line < table) > 0) print line }
-    END { if (!marks) exit 1 }
-' "$doc" >"$new/doc" || { echo "$doc: marks of the table not found"; exit 1; }
+    /^<!-- (keys|policies): begin/ {
+        inside = 1
+        marks++
+        table = folder "/" ($2 == "keys:" ? "keys" : "policies")
+        while ((getline line < table) > 0) print line
+    }
+    END { if (marks != 2) exit 1 }
+' "$doc" >"$new/doc" || { echo "$doc: marks of the tables not found"; exit 1; }
 
 if [ "${3:-}" = --write ]; then
     cp "$new/doc" "$doc"

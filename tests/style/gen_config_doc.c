@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes what is known about the configuration from the one table: "table" for
+ * Writes what is known about the configuration from its two tables: "table" and "policies" for
  * docs/configuration.md, "yaml" for configs/ringbusd.yaml, "man" for ringbusd.yaml(5).
  */
-#include "bus/config.h"
+#include "bus/governance.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +21,30 @@ static void table_row(void *context,
     printf("| `%s` | %s%s%s | `%s` | %s | %s | %s |\n", key, type, unit[0] ? ": " : "", unit,
            default_value[0] ? default_value : "\"\"", range, needs_restart ? "restart" : "reload",
            text);
+}
+
+static void policy_row(void *context,
+                       const char *key,
+                       const char *type,
+                       const char *unit,
+                       const char *default_value,
+                       const char *range,
+                       bool needs_restart,
+                       const char *text)
+{
+    (void)context;
+    (void)needs_restart;
+    printf("| `%s` | %s%s%s | %s%s%s | %s | %s |\n", key, type, unit[0] ? ": " : "", unit,
+           default_value[0] ? "`" : "", default_value[0] ? default_value : "\"\"",
+           default_value[0] ? "`" : "", range[0] ? range : "-", text);
+}
+
+/** The sections of policies, empty as they are when nobody writes any. */
+static void yaml_policies(void)
+{
+    printf("\n# What holds for clusters, instances and businesses, and who may do what: nothing is "
+           "said,\n# so the defaults of docs/configuration.md hold. A change needs a reload.\n"
+           "clusters: []\n\ninstances: {}\n\nrealms: {}\n\nrights: {}\n");
 }
 
 /** Writes a comment in lines of at most 96 columns. */
@@ -82,6 +106,24 @@ static void man_key(void *context,
            needs_restart ? "restart" : "reload");
 }
 
+static void man_policy(void *context,
+                       const char *key,
+                       const char *type,
+                       const char *unit,
+                       const char *default_value,
+                       const char *range,
+                       bool needs_restart,
+                       const char *text)
+{
+    (void)context;
+    (void)needs_restart;
+    printf(".TP\n.B %s\n%s\n", key, text);
+    if (strcmp(type, "map") != 0) {
+        printf(".br\n%s%s%s%s; %s; default %s.\n", type, unit[0] ? " (" : "", unit,
+               unit[0] ? ")" : "", range, default_value[0] ? default_value : "empty");
+    }
+}
+
 static void man_page(void)
 {
     printf(
@@ -94,6 +136,13 @@ static void man_page(void)
         "applied. Durations have a unit (ms, s, m, h), sizes too (B, KiB, MiB, GiB).\n"
         ".SH KEYS\n");
     rbi_config_doc(man_key, NULL);
+    printf(
+        ".SH POLICIES\n"
+        "Below these keys stands what holds for clusters, instances and businesses, and who may\n"
+        "do what. All entries that match a cluster hold, in order; a later one changes the\n"
+        "fields that it names. [] stands for the items of a list, NAME for a free name.\n"
+        "A change needs a reload.\n");
+    rbi_governance_doc(man_policy, NULL);
     printf(".SH SEE ALSO\n.BR ringbusd (8)\n");
 }
 
@@ -105,6 +154,12 @@ int main(int argc, char **argv)
         rbi_config_doc(table_row, NULL);
         return 0;
     }
+    if (argc == 2 && strcmp(argv[1], "policies") == 0) {
+        printf("| key | type: units | default | range | meaning |\n");
+        printf("| --- | --- | --- | --- | --- |\n");
+        rbi_governance_doc(policy_row, NULL);
+        return 0;
+    }
     if (argc == 2 && strcmp(argv[1], "yaml") == 0) {
         const char *section = NULL;
         printf("# SPDX-License-Identifier: Apache-2.0\n"
@@ -113,12 +168,13 @@ int main(int argc, char **argv)
                "# the table in bus/config_schema.c; docs/configuration.md has the rules of the "
                "format.\n");
         rbi_config_doc(yaml_key, &section);
+        yaml_policies();
         return 0;
     }
     if (argc == 2 && strcmp(argv[1], "man") == 0) {
         man_page();
         return 0;
     }
-    fprintf(stderr, "usage: gen_config_doc table|yaml|man\n");
+    fprintf(stderr, "usage: gen_config_doc table|policies|yaml|man\n");
     return 2;
 }
