@@ -130,14 +130,14 @@ static const struct rbi_tree_field realm[] = {
            "only."),
     LIST("imports", imports, count, RBI_REALMS_MAX, 0, &realm_import,
          "Other businesses, which are first elements of paths."),
-    FLAG("remote_first", remote_first,
-         "The own business at a distant place before another one at home."),
+    FLAG_TRUE("remote_first", remote_first,
+              "The own business at a distant place before another one at home."),
 };
 static const struct rbi_tree_field realm_entry_fields[] = {
     LIST("imports", imports, count, RBI_REALMS_MAX, 0, &realm_import,
          "Other businesses whose clusters stand in for those of this one, in order."),
     CHOICE("mode", mode, stages, "prefer", "As clusters[].realm.mode."),
-    FLAG("remote_first", remote_first, "As clusters[].realm.remote_first."),
+    FLAG_TRUE("remote_first", remote_first, "As clusters[].realm.remote_first."),
 };
 #undef OF
 

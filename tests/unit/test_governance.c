@@ -168,7 +168,7 @@ static void test_policy_takes_places_tags_and_rules(void **state)
         "clusters:\n"
         "  - match: " LOBBY "\n"
         "    panic: {enter: 30%, leave: 40%, mode: fail}\n"
-        "    realm: {mode: prefer, imports: [game_b, game_c], remote_first: true}\n"
+        "    realm: {mode: prefer, imports: [game_b, game_c], remote_first: false}\n"
         "    set: {mode: strict, dry_run: true}\n"
         "    tags:\n"
         "      mode: strict\n"
@@ -187,7 +187,7 @@ static void test_policy_takes_places_tags_and_rules(void **state)
     assert_int_equal(policy.panic.mode, RBI_PANIC_FAIL);
     assert_int_equal(policy.realm.count, 2);
     assert_string_equal(policy.realm.imports[1], "game_c");
-    assert_int_equal(policy.realm.remote_first, 1);
+    assert_int_equal(policy.realm.remote_first, 0);
     assert_int_equal(policy.set.mode, RBI_STAGE_STRICT);
     assert_int_equal(policy.set.dry_run, 1);
     assert_int_equal(policy.tags.count, 2);
@@ -322,11 +322,11 @@ static void test_realm_of_a_business_is_below_its_clusters(void **state)
 {
     (void)state;
     policy_under("realms: {game: {imports: [game_b]}, web: {mode: strict}}\n"
-                 "clusters: [{match: '/**', realm: {remote_first: true}}]\n");
+                 "clusters: [{match: '/**', realm: {remote_first: false}}]\n");
     assert_int_equal(policy.realm.mode, RBI_STAGE_PREFER);
     assert_int_equal(policy.realm.count, 1);
     assert_string_equal(policy.realm.imports[0], "game_b");
-    assert_int_equal(policy.realm.remote_first, 1);
+    assert_int_equal(policy.realm.remote_first, 0);
     assert_int_equal(policy_of("/web/a/b/c/d/e")->realm.mode, RBI_STAGE_STRICT);
     assert_int_equal(policy_of("/webs/a/b/c/d/e")->realm.mode, RBI_STAGE_OFF);
 }
