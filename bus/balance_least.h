@@ -6,25 +6,27 @@
  * (Mitzenmacher 2001), by the load that the receivers publish and by what this caller has sent
  * and they have not read yet. With a few members whose load is fresh, the least of all.
  *
- * What is compared is waiting x time of one / weight. Times count in powers of two only:
- * differences below that are noise, which all callers would follow at once. Who has nothing to do
- * is as good as any other such, so that an idle cluster shares by weight.
+ * What is compared is waiting x time of one / weight. Who has nothing to do is as good as any
+ * other such, and an idle cluster shares by weight.
  */
 #include "bus/balance_alias.h"
 #include "shm/atomic.h"
 
-#define RBI_LEAST_SCAN_MAX  8U              /* members up to which all are looked at */
-#define RBI_LEAST_FRESH_NS  UINT64_C(50000) /* while their load is not older than this */
-#define RBI_LEAST_DEPTH_MAX (1U << 20)      /* deeper is as bad; receivers write what they like */
+#define RBI_LEAST_SCAN_MAX 8U              /* members up to which all are looked at */
+#define RBI_LEAST_FRESH_NS UINT64_C(50000) /* while their load is not older than this */
+
+#define RBI_LEAST_EWMA_BITS 22U /* from 4 ms on a message takes long, however long */
 
 /* Words of a receiver's load, in its memory. */
 #define RBI_LEAST_DEPTH 0 /* messages that wait */
-#define RBI_LEAST_EWMA  1 /* ns that one takes; 0: not known */
+#define RBI_LEAST_EWMA  1 /* ns that one takes; 0: not known, which counts as the longest */
 
 struct rbi_least_member {
     const rbi_au64 *load; /* two words, RBI_LEAST_*; rbi_least_unknown for one that has none */
     uint32_t weight;      /* 0: never picked */
     uint32_t unread;      /* the caller's own: messages sent, and not seen to be read */
+    uint32_t factor;      /* rbi_least_build(): 1 / weight, in 2^-10 of the heaviest one's */
+    uint32_t reserved;
 };
 
 struct rbi_least {
@@ -34,11 +36,13 @@ struct rbi_least {
     struct rbi_random random;
 };
 
-/** Messages that wait for a member, as far as this caller knows: at most 2^20 + 2^32. */
-static inline uint64_t rbi_least_waiting(const struct rbi_least_member *member)
+/**
+ * Messages that wait for a member, as far as this caller knows. A receiver that writes nonsense can
+ * make it wrap around, but it can just as well write a 0.
+ */
+static inline uint32_t rbi_least_waiting(const struct rbi_least_member *member)
 {
-    const uint64_t depth = rbi_load_rlx(&member->load[RBI_LEAST_DEPTH]);
-    return rbi_min_u64(depth, RBI_LEAST_DEPTH_MAX) + member->unread;
+    return (uint32_t)rbi_load_rlx(&member->load[RBI_LEAST_DEPTH]) + member->unread;
 }
 
 /** Load of a receiver that publishes none: idle. */

@@ -9,7 +9,7 @@
 #include "bus/balance_alias.h"
 
 #define RBI_TURN_EXACT_MAX 16384U /* rounds up to this keep the weights as they are */
-#define RBI_TURN_MAX       65536U /* or twice the members: longer ones are rounded, by a turn each */
+#define RBI_TURN_MAX       65536U /* longer ones round them by a turn each, or 2 x the members */
 
 struct rbi_turn {
     const uint16_t *order;

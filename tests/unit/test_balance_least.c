@@ -62,18 +62,36 @@ static void test_scan_finds_the_least(void **state)
     assert_int_equal(rbi_least_pick(&bench.least, true), 0);
     bench.members[0].unread = 2; /* what it has not read yet counts */
     assert_int_equal(rbi_least_pick(&bench.least, true), 1);
-    set_load(&bench, 7, 3, 4096); /* 3 x 4 us are more than 11 x 1 us */
+    set_load(&bench, 7, 3, 3700); /* 3 x 3.7 us are more than 11 x 1 us */
     assert_int_equal(rbi_least_pick(&bench.least, true), 1);
-    set_load(&bench, 7, 3, 1999); /* 1 to 2 us are the same */
+    set_load(&bench, 7, 3, 3600);
     assert_int_equal(rbi_least_pick(&bench.least, true), 7);
     set_load(&bench, 7, 3, UINT64_MAX);
     assert_int_equal(rbi_least_pick(&bench.least, true), 1);
-    set_load(&bench, 7, 3, 0); /* not known: by depth alone */
+    set_load(&bench, 7, 3, 0); /* not known: as the longest */
+    assert_int_equal(rbi_least_pick(&bench.least, true), 1);
+    set_load(&bench, 7, 0, 0); /* but who has nothing to do finds out */
     assert_int_equal(rbi_least_pick(&bench.least, true), 7);
-    set_load(&bench, 7, UINT64_MAX, 1000);
+    set_load(&bench, 7, UINT32_MAX, 1000);
     assert_int_equal(rbi_least_pick(&bench.least, true), 1);
     set_load(&bench, 7, UINT64_MAX, UINT64_MAX);
     assert_int_equal(rbi_least_pick(&bench.least, true), 1);
+}
+
+/* Nobody knows how long a message takes: by what waits alone. */
+static void test_without_times_the_depth_decides(void **state)
+{
+    (void)state;
+    static struct bench bench;
+    for (unsigned count = 8; count <= 16; count += 8) {
+        unsigned picked[MEMBERS_MAX];
+        build(&bench, NULL, count, 1);
+        for (unsigned i = 0; i < count; i++) {
+            set_load(&bench, i, 10 + i, 0);
+        }
+        count_picks(&bench, true, 1000, picked);
+        assert_true(picked[0] > 50 && picked[count - 1] == 0);
+    }
 }
 
 static void test_weights_scale_the_load(void **state)
@@ -164,9 +182,8 @@ static void test_odd_weights(void **state)
         count_picks(&bench, fresh, 1000, picked);
         assert_int_equal(picked[11], 1000);
         build(&bench, huge, 2, 1);
-        set_load(&bench, 0, UINT64_MAX, UINT64_MAX);
-        bench.members[0].unread = UINT32_MAX;
-        set_load(&bench, 1, UINT64_MAX - 1, UINT64_MAX);
+        set_load(&bench, 0, UINT32_MAX, UINT64_MAX);
+        set_load(&bench, 1, UINT32_MAX - 1, UINT64_MAX);
         count_picks(&bench, fresh, 1000, picked);
         assert_int_equal(picked[1], 1000);
     }
@@ -329,6 +346,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scan_finds_the_least),
+        cmocka_unit_test(test_without_times_the_depth_decides),
         cmocka_unit_test(test_weights_scale_the_load),
         cmocka_unit_test(test_two_avoid_the_worst),
         cmocka_unit_test(test_idle_members_share_by_weight),
