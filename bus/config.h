@@ -81,6 +81,10 @@ struct rbi_config {
         uint32_t misses;      /* liveness.misses, 1..100 */
         uint32_t debug_hold;  /* liveness.debug_hold: 0 or 1 */
     } liveness;
+    struct {
+        char key[RBI_CONFIG_STRING_MAX + 1];          /* tokens.key: file; "" = none */
+        char previous_key[RBI_CONFIG_STRING_MAX + 1]; /* tokens.previous_key */
+    } tokens;
 };
 
 /** The limits of a user: its own, or those of everybody. */

@@ -96,6 +96,14 @@ static const struct rbi_config_key keys[] = {
     {"liveness.debug_hold", CHOICE, false, AT(liveness.debug_hold), 0, 1, "false", switches,
      "For clients that start from now on and name nothing else: they may be stopped in a debugger, "
      "and their peers wait for them without end. Their death is noticed as ever."},
+
+    {"tokens.key", TEXT, false, AT(tokens.key), 0, RBI_CONFIG_STRING_MAX, "", NULL,
+     "File with the key that signs tokens, 0600, of root or the daemon's user; read again with "
+     "each reload. Empty: tokens are not looked at."},
+    {"tokens.previous_key", TEXT, false, AT(tokens.previous_key), 0, RBI_CONFIG_STRING_MAX, "",
+     NULL,
+     "A second one that counts as well: the key before, until its tokens are over, or the next one "
+     "before its first token is given out."},
 };
 /* clang-format on */
 _Static_assert(RBI_ARRAY_SIZE(keys) <= RBI_CONFIG_KEYS_MAX, "table size");

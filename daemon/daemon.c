@@ -189,6 +189,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
     }
     daemon->started_ns = rbi_loop_now_ns(daemon->loop);
     rbi_names_open(&daemon->names, path);
+    rbi_tokens_load(daemon);
     rbi_restore(daemon);
     rbi_settle_start(daemon);
     result = rbi_listener_start(daemon);
@@ -244,6 +245,7 @@ void rbi_daemon_deinit(struct rbi_daemon *daemon)
     rbi_rights_deinit(&daemon->rights);
     rbi_names_close(&daemon->names);
     rbi_live_deinit(&daemon->live);
+    rbi_tokens_deinit(&daemon->tokens);
     rbi_links_deinit(&daemon->links);
     rbi_watches_deinit(&daemon->watches);
     rbi_registry_deinit(&daemon->registry);

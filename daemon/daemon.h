@@ -20,6 +20,7 @@
 #include "daemon/relink.h"
 #include "daemon/rights.h"
 #include "daemon/settle.h"
+#include "daemon/tokens.h"
 #include "daemon/watch.h"
 
 #ifndef RINGBUS_VERSION_TEXT
@@ -91,6 +92,7 @@ struct rbi_daemon {
     struct rbi_rights rights;
     struct rbi_names names;
     struct rbi_live live;
+    struct rbi_tokens tokens;
     struct rbi_settle settle;
     struct rbi_health_desk health;
     struct rbi_closer closer;

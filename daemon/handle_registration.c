@@ -186,6 +186,10 @@ static void registration_describe(const struct rbi_request *request, struct rbi_
 static bool registration_own(const struct rbi_request *request, const struct rbi_endpoint *endpoint)
 {
     struct rbi_text why;
+    if (!rbi_token_take(request->peer, endpoint, &request->body->registration.token, &why)) {
+        rbi_rights_refuse(request, &why);
+        return false;
+    }
     if (endpoint->name_offset == 0 ||
         rbi_rights_may_own(request->peer, endpoint, RBI_ACL_OWN, request->peer->uid, &why)) {
         return true;

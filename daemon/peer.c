@@ -46,6 +46,7 @@ static void peer_stop_io(struct rbi_peer *peer)
     rbi_loop_timer_cancel(loop, &peer->frame_timer);
     rbi_loop_timer_cancel(loop, &peer->stall_timer);
     rbi_loop_timer_cancel(loop, &peer->retry_timer);
+    rbi_loop_timer_cancel(loop, &peer->token.timer);
     /* At once, and not when the last request of a ring has let go of the socket. */
     (void)shutdown(peer->fd, SHUT_RDWR);
 }

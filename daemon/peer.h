@@ -17,6 +17,7 @@
 #include "daemon/query.h"
 #include "daemon/quota.h"
 #include "daemon/rights.h"
+#include "daemon/tokens.h"
 #include "shm/handoff.h"
 
 struct rbi_daemon;
@@ -46,6 +47,7 @@ struct rbi_peer {
     struct rbi_list watches;
     uint32_t watch_count;
     struct rbi_peer_rights rights;
+    struct rbi_peer_token token;
     uint64_t last_event_revision; /* a change is told once, however many prefixes match */
 
     /* In. */

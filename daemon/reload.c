@@ -128,6 +128,7 @@ void rbi_reload(struct rbi_daemon *daemon)
         memcmp(&next.liveness, &daemon->config.liveness, sizeof(next.liveness)) != 0;
     daemon->config = next;
     rbi_log_set_level(next.daemon.log_level);
+    rbi_tokens_load(daemon); /* first: what follows looks at all links again */
     rbi_live_replace(daemon, RBI_LIVE_FILE, &governance);
     daemon->counters.reloads++;
     rbi_log(RBI_LOG_INFO, "reloaded", "file=%s", daemon->config_path);

@@ -3,6 +3,7 @@
 
 #include "daemon/code.h"
 #include "daemon/daemon.h"
+#include "daemon/policy.h"
 #include "daemon/request.h"
 
 #include <errno.h>
@@ -158,7 +159,10 @@ bool rbi_rights_may_link(const struct rbi_endpoint *requester,
                          const struct rbi_endpoint *server,
                          struct rbi_text *why)
 {
-    return rbi_rights_may(requester->peer, RBI_ACL_CONNECT, server, why);
+    struct rbi_daemon *daemon = server->daemon;
+    return rbi_rights_may(requester->peer, RBI_ACL_CONNECT, server, why) &&
+           (!server->cluster || !rbi_daemon_policy(daemon, server->cluster)->token_required ||
+            rbi_peer_token_opens(requester->peer, server, why));
 }
 
 /* ---- refusing ------------------------------------------------------------------------------ */
@@ -269,11 +273,11 @@ static void rights_tell(struct rbi_daemon *daemon)
     }
 }
 
-void rbi_rights_set(struct rbi_daemon *daemon, const struct rbi_acl *acl)
+/** @return whether the rules are other ones now */
+static bool rights_take(struct rbi_rights *rights, const struct rbi_acl *acl)
 {
-    struct rbi_rights *rights = &daemon->rights;
     if (memcmp(rights->acl, acl, sizeof(*acl)) == 0) {
-        return;
+        return false;
     }
     *rights->acl = *acl;
     rights->epoch++;
@@ -281,8 +285,18 @@ void rbi_rights_set(struct rbi_daemon *daemon, const struct rbi_acl *acl)
     for (uint32_t i = 0; i < acl->count; i++) {
         rights->by_program = rights->by_program || acl->rules[i].program[0] != '\0';
     }
+    return true;
+}
+
+void rbi_rights_set(struct rbi_daemon *daemon, const struct rbi_acl *acl)
+{
+    const uint64_t revoked = daemon->counters.links_revoked;
+    const bool changed = rights_take(&daemon->rights, acl);
     rights_tell(daemon); /* first: whose links end now has nothing to ask for */
     rbi_rights_recheck(daemon);
-    rbi_log(RBI_LOG_INFO, "rights_changed", "rules=%" PRIu32 " epoch=%" PRIu64 " revoked=%" PRIu64,
-            acl->count, rights->epoch, daemon->counters.links_revoked);
+    if (changed) {
+        rbi_log(RBI_LOG_INFO, "rights_changed",
+                "rules=%" PRIu32 " epoch=%" PRIu64 " revoked=%" PRIu64, acl->count,
+                daemon->rights.epoch, daemon->counters.links_revoked - revoked);
+    }
 }

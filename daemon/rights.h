@@ -42,7 +42,10 @@ struct rbi_rights {
 /** Without rules: the default as shipped. @retval 0; -ENOMEM */
 RBI_MUST_CHECK int rbi_rights_init(struct rbi_rights *rights);
 void rbi_rights_deinit(struct rbi_rights *rights);
-/** The rules are these from now on. Unchanged ones cost a comparison. */
+/**
+ * The rules are these from now on; tokens and policies may be other ones as well. Tells those who
+ * were refused that they may ask again, and looks at all links.
+ */
 void rbi_rights_set(struct rbi_daemon *daemon, const struct rbi_acl *acl);
 /** What is known of a client has changed: its path, its labels. */
 void rbi_rights_forget(struct rbi_peer *peer);

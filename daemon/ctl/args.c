@@ -50,11 +50,13 @@ int rbi_ctl_duration_parse(const char *text, uint32_t *out_ms)
     return 1;
 }
 
-static const struct rbi_ctl_option *option_find(const char *text, size_t length)
+/* Of two options with one name it is that of the command. */
+static const struct rbi_ctl_option *option_find(const char *text, size_t length, unsigned mask)
 {
     for (unsigned i = 0; i < rbi_ctl_option_count; i++) {
         const char *name = rbi_ctl_options[i].name;
-        if (strlen(name) == length && memcmp(name, text, length) == 0) {
+        if ((rbi_ctl_options[i].bit & mask) != 0 && strlen(name) == length &&
+            memcmp(name, text, length) == 0) {
             return &rbi_ctl_options[i];
         }
     }
@@ -100,6 +102,28 @@ list_parse(const char *text, uint64_t min, uint64_t max, uint32_t *out, unsigned
         text = end + 1;
     }
     return 0;
+}
+
+/* How long a token is good: seconds, minutes, hours or days. */
+static int
+ttl_option(const struct rbi_ctl_option *option, const char *value, struct rbi_ctl_args *args)
+{
+    static const struct {
+        const char *unit;
+        uint32_t factor_s;
+    } units[] = {{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+    uint64_t number = 0;
+    const char *unit = NULL;
+    if (number_parse(value, RBI_CTL_TTL_MAX_S, &number, &unit) == 0 && number > 0) {
+        for (size_t i = 0; i < RBI_ARRAY_SIZE(units); i++) {
+            if (strcmp(unit, units[i].unit) == 0 &&
+                number * units[i].factor_s <= RBI_CTL_TTL_MAX_S) {
+                args->ttl_s = number * units[i].factor_s;
+                return RBI_CTL_OK;
+            }
+        }
+    }
+    return bad_value(option, value, "a time of at most 3660d as in 90s, 30m, 1h, 7d");
 }
 
 /* Of bench. */
@@ -160,6 +184,17 @@ option_set(struct rbi_ctl_args *args, const struct rbi_ctl_option *option, const
     case RBI_CTL_PATH:
         args->path = value;
         return RBI_CTL_OK;
+    case RBI_CTL_SUBJECT:
+        args->subject = value;
+        return RBI_CTL_OK;
+    case RBI_CTL_TARGET:
+        args->target = value;
+        return RBI_CTL_OK;
+    case RBI_CTL_KEY_FILE:
+        args->key_file = value;
+        return RBI_CTL_OK;
+    case RBI_CTL_TTL:
+        return ttl_option(option, value, args);
     default:
         return bench_option(args, option, value);
     }
@@ -170,9 +205,9 @@ static int option_parse(struct rbi_ctl_args *args, int argc, char **argv, int *i
 {
     const char *text = argv[*idx];
     const char *equals = strchr(text, '=');
-    const struct rbi_ctl_option *option =
-        option_find(text, equals != NULL ? (size_t)(equals - text) : strlen(text));
-    if (option == NULL || (args->command->options & option->bit) == 0) {
+    const struct rbi_ctl_option *option = option_find(
+        text, equals != NULL ? (size_t)(equals - text) : strlen(text), args->command->options);
+    if (option == NULL) {
         fprintf(stderr, "ringbusctl: %s has no option '%s'; see: ringbusctl help %s\n",
                 args->command->name, text, args->command->name);
         return RBI_CTL_USAGE;

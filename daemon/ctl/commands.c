@@ -67,6 +67,14 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
     {"check", "FILE", 1, 1, RBI_CTL_JSON, "checks a configuration of ringbusd",
      "Prints every error as FILE:LINE:COLUMN: text; FILE may be - for standard input.\n",
      rbi_ctl_check},
+    {"token", "", 0, 0,
+     RBI_CTL_JSON | RBI_CTL_SUBJECT | RBI_CTL_TARGET | RBI_CTL_TTL | RBI_CTL_KEY_FILE,
+     "prints a token for clusters that ask for one",
+     "Good for whoever registers under a path that --subject describes, to be linked to the\n"
+     "instances that --target describes, for the time of --ttl: both are globs, as in rules.\n"
+     "--key names the file that tokens.key of ringbusd names; it must be closed to others.\n"
+     "No daemon is asked. Whoever has the token can use it: keep it as you would the key.\n",
+     rbi_ctl_token},
     {"version", "", 0, 0, RBI_CTL_JSON, "prints the version", "", rbi_ctl_version},
     {"help", "[COMMAND]", 0, 1, RBI_CTL_JSON, "prints this, or the help of a command", "",
      rbi_ctl_help},
@@ -89,6 +97,11 @@ const struct rbi_ctl_option rbi_ctl_options[] = {
     {RBI_CTL_BUSY, "--busy", NULL, "only busy"},
     {RBI_CTL_SLEEP, "--sleep", NULL, "only sleeping"},
     {RBI_CTL_PATH, "--path", "PATH", "5 elements; default /Bench/local/host/w0/g0"},
+    {RBI_CTL_SUBJECT, "--subject", "PATH", "token: who may use it, a path or a glob"},
+    {RBI_CTL_TARGET, "--target", "GLOB", "token: the instances that it opens"},
+    {RBI_CTL_TTL, "--ttl", "TIME",
+     "token: how long it is good, as in 90s, 30m, 1h, 7d; default 1h"},
+    {RBI_CTL_KEY_FILE, "--key", "FILE", "token: the file of the key"},
 };
 const unsigned rbi_ctl_option_count = (unsigned)RBI_ARRAY_SIZE(rbi_ctl_options);
 

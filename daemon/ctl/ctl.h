@@ -37,6 +37,13 @@ enum rbi_ctl_exit {
 #define RBI_CTL_BUSY     0x1000U
 #define RBI_CTL_SLEEP    0x2000U
 #define RBI_CTL_PATH     0x4000U
+#define RBI_CTL_SUBJECT  0x1000000U
+#define RBI_CTL_TARGET   0x2000000U
+#define RBI_CTL_TTL      0x4000000U
+#define RBI_CTL_KEY_FILE 0x8000000U /* --key of token */
+
+/* Ten years. */
+#define RBI_CTL_TTL_MAX_S (UINT64_C(3660) * 86400)
 
 /* Sizes of one --size, and the limits of --seconds and --size. */
 #define RBI_CTL_SIZES_MAX   8U
@@ -81,6 +88,10 @@ struct rbi_ctl_args {
     unsigned size_count;
     unsigned cpus[2];
     const char *path;
+    const char *subject;
+    const char *target;
+    const char *key_file;
+    uint64_t ttl_s;
 };
 
 extern const struct rbi_ctl_command rbi_ctl_commands[];
@@ -128,6 +139,7 @@ int rbi_ctl_bench(const struct rbi_ctl_args *args);
 int rbi_ctl_drain(const struct rbi_ctl_args *args);
 int rbi_ctl_undrain(const struct rbi_ctl_args *args);
 int rbi_ctl_check(const struct rbi_ctl_args *args);
+int rbi_ctl_token(const struct rbi_ctl_args *args);
 int rbi_ctl_version(const struct rbi_ctl_args *args);
 int rbi_ctl_help(const struct rbi_ctl_args *args);
 

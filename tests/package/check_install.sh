@@ -62,7 +62,7 @@ done
 [ "$(grep -c '^ringbus_' exports)" -ge 30 ] || fail "too few exports"
 soname=$(readelf -d "$libdir/libringbus.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
 [ "$soname" = libringbus.so.0 ] || fail "soname is $soname"
-readelf -d "$libdir/libringbus.so" | grep -E 'NEEDED.*(liburing|libyaml|cmocka)' && fail "needs what only the daemon needs"
+readelf -d "$libdir/libringbus.so" | grep -E 'NEEDED.*(liburing|libyaml|libcrypto|cmocka)' && fail "needs what only the daemon needs"
 
 "$ringbusd" --socket "$work/bus.sock" >daemon.log 2>&1 &
 daemon=$!

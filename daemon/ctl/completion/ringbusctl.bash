@@ -18,7 +18,11 @@ _ringbusctl() {
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
-    --timeout | --interval | --count | --key | --seconds | --size | --cpus | --path) return ;;
+    --key)
+        [[ $command == token ]] && mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        return
+        ;;
+    --timeout | --interval | --count | --subject | --target | --ttl | --seconds | --size | --cpus | --path) return ;;
     esac
     if [[ $cur == -* ]]; then
         local options
