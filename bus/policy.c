@@ -5,14 +5,17 @@
 #include <string.h>
 #include <xxhash.h>
 
+#define SLOW_PERCENT    50U
+#define SLOW_CALLS      20U
+#define DEVIATION_CALLS 100U
+#define DEVIATION_HOSTS 5U
+
 /* Ours: four windows, summed over all callers of the host. */
 static const struct rbi_shield_policy shield_default = {
     .preset = RBI_SHIELD_DEFAULT,
     .window_count = 4,
     .windows = {{1000, 10, 80, 0}, {3000, 15, 65, 0}, {10000, 20, 50, 0}, {60000, 5, 50, 20}},
     .above_median = 20,
-    .slow_calls = 20,
-    .slow_percent = 50,
     .max_percent = 50,
     .open_min_ms = 1000,
     .open_max_ms = 60000,
@@ -46,8 +49,6 @@ static const struct rbi_shield_policy shield_envoy = {
     .windows = {{10000, 50, 85, 0}},
     .consecutive = 5,
     .deviations_x10 = 19,
-    .deviation_calls = 100,
-    .deviation_hosts = 5,
     .max_percent = 50,
     .open_min_ms = 30000,
     .open_max_ms = 300000,
@@ -109,6 +110,11 @@ void rbi_shield_preset(struct rbi_shield_policy *shield, enum rbi_shield_preset 
         shield->preset = preset;
         break;
     }
+    /* What these rules need where a configuration switches one on that the preset has not. */
+    shield->slow_percent = SLOW_PERCENT;
+    shield->slow_calls = SLOW_CALLS;
+    shield->deviation_calls = DEVIATION_CALLS;
+    shield->deviation_hosts = DEVIATION_HOSTS;
 }
 
 void rbi_policy_defaults(struct rbi_policy *policy)
