@@ -106,13 +106,23 @@ static uint32_t place_of(uint32_t k, uint32_t phase, uint32_t turns, uint32_t le
     return (uint32_t)(((((uint64_t)k << 16) + phase) * length / turns) >> 16);
 }
 
+/** Whether everybody who has turns has as many. */
+static bool all_same(const uint32_t *turns, unsigned count)
+{
+    uint32_t first = 0;
+    for (unsigned i = 0; i < count; i++) {
+        first = first == 0 ? turns[i] : first;
+        if (turns[i] != 0 && turns[i] != first) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void
 lay_out(uint16_t *order, uint32_t length, const uint32_t *turns, unsigned count, uint32_t *places)
 {
-    bool same = true;
-    for (unsigned i = 0; i < count; i++) {
-        same = same && turns[i] == turns[0];
-    }
+    const bool same = all_same(turns, count);
     /* Sorting by counting: first how many have a place before this one, */
     memset(places, 0, (length + (size_t)1) * sizeof *places);
     for (unsigned i = 0; i < count; i++) {

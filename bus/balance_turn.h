@@ -29,7 +29,7 @@ void rbi_turn_init(struct rbi_turn *turn, struct rbi_random *random);
  * Who has a weight gets a turn at least, who has none gets none.
  * @param weights  NULL: all the same
  * @param count    at most RBI_PICK_NONE
- * @param order    rbi_turn_length() entries, borrowed; not those that the turn uses now
+ * @param order    rbi_turn_length() entries, borrowed; may be those of the build before
  * @param scratch  aligned to 8
  * Cost: about 10 ns a turn; cold.
  */
