@@ -300,8 +300,11 @@ static int parse_bytes(const struct rbi_config_key *key,
     unsigned char *bytes = (unsigned char *)member + 8;
     memset(bytes, 0, key->max);
     for (uint32_t i = 0; i < size; i++) {
-        bytes[i] = hex ? (unsigned char)(hex_digit(text[2 * i]) << 4 | hex_digit(text[2 * i + 1]))
-                       : (unsigned char)text[i];
+        if (hex) {
+            bytes[i] = (unsigned char)(hex_digit(text[2 * i]) << 4 | hex_digit(text[2 * i + 1]));
+        } else {
+            bytes[i] = (unsigned char)text[i];
+        }
     }
     memcpy(member, &size, sizeof size);
     return 0;
