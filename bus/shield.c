@@ -396,7 +396,7 @@ void rbi_shield_sweep(struct rbi_shield_cluster *cluster, const struct rbi_shiel
     settle_spared(cluster, turn);
     eject(cluster, turn);
     judge_panic(cluster, turn);
-    cluster->busy = cluster->panic.on;
+    cluster->busy = false;
     for (uint32_t i = 0; !cluster->busy && i < cluster->count; i++) {
         cluster->busy = is_busy(cluster->members[i], step);
     }

@@ -66,9 +66,6 @@ static void decay(struct rbi_shield_member *member, uint64_t now_ns)
         member->shields--;
         member->well_ns += RBI_SHIELD_DECAY_MS * RBI_NS_PER_MS;
     }
-    if (member->shields == 0) {
-        member->well_ns = now_ns; /* minutes are not saved up */
-    }
 }
 
 static void forget_probes(struct rbi_shield_member *member)

@@ -152,7 +152,7 @@ static void call_or_probe(unsigned site)
     }
 }
 
-/** What the daemon does each 250 ms. A PING finds the process well: its calls fail, not its loop. */
+/** What the daemon does each 250 ms. A PING finds its loop well: it is its calls that fail. */
 static void sweep(void)
 {
     for (unsigned i = 0; i < sim.count; i++) {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define SHIELD_MS     UINT64_C(1000000)
-#define SHIELD_START  (UINT64_C(7777777) * SHIELD_MS)
+#define SHIELD_START  (UINT64_C(7777750) * SHIELD_MS) /* a multiple of a step: the worst case */
 #define SHIELD_EVENTS 256U
 #define SHIELD_LIFE   1U /* first incarnation of each instance */
 

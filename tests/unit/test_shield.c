@@ -84,6 +84,20 @@ static void test_window_event_names_the_rule(void **state)
     assert_true(event->until_ns == bench.turn.now_ns + 1000 * SHIELD_MS);
 }
 
+/* Sweeps that come a little early and late fall into one step each. */
+static void test_window_holds_its_sweeps(void **state)
+{
+    (void)state;
+    begin(RBI_SHIELD_DEFAULT, 2);
+    for (unsigned i = 0; i < 100; i++) {
+        shield_calls(&bench, 1, 7, 0);
+        shield_sweep_after(&bench, i % 2 == 0 ? 190 : 310);
+        if (i >= 4) {
+            assert_int_equal(shield_of(&bench, 1)->columns[0].ok, 4 * 7);
+        }
+    }
+}
+
 /* ---- cap --------------------------------------------------------------------------------- */
 
 /* The table of docs/guide/health.md: the would-be ejection counts, and one is never shielded. */
@@ -241,6 +255,11 @@ static void test_median_spares_and_says_so(void **state)
     assert_int_equal(event->window_ms, 1000);
     assert_int_equal(event->median, 100);
     assert_int_equal(shield_of(&bench, 1)->spared, RBI_SHIELD_BECAUSE_MEDIAN);
+    rbi_shield_deinit(&bench.cluster);
+    begin(RBI_SHIELD_DEFAULT, 2);
+    sweeps(1, (const unsigned[]){8, 10}, 2);
+    assert_int_equal(bench.events[0].instance, 1);
+    assert_int_equal(bench.events[0].median, 100); /* the other's, not its own */
 }
 
 /* ---- the other rules --------------------------------------------------------------------- */
@@ -267,6 +286,20 @@ static void test_quiet_window(void **state)
         rbi_shield_deinit(&bench.cluster);
     }
     begin(RBI_SHIELD_DEFAULT, 1);
+}
+
+/* Not before the 10 s that say so have passed: three of the first five are no illness. */
+static void test_quiet_window_waits(void **state)
+{
+    (void)state;
+    begin(RBI_SHIELD_DEFAULT, 2);
+    for (unsigned i = 0; i < 40; i++) {
+        shield_calls(&bench, 2, i < 2, i >= 2 && i < 5);
+        assert_int_equal(shield_of(&bench, 2)->health, RBI_HEALTH_OK);
+        shield_sweep(&bench);
+    }
+    assert_int_equal(shield_of(&bench, 2)->health, RBI_HEALTH_OPEN);
+    assert_int_equal(shield_last(&bench)->window_ms, 60000);
 }
 
 static void count(uint32_t ok, uint32_t fail, uint32_t streak)
@@ -425,6 +458,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_window_trips_at_its_numbers, finish),
         cmocka_unit_test_teardown(test_window_event_names_the_rule, finish),
+        cmocka_unit_test_teardown(test_window_holds_its_sweeps, finish),
         cmocka_unit_test_teardown(test_cap_of_equal_weights, finish),
         cmocka_unit_test_teardown(test_cap_of_weights, finish),
         cmocka_unit_test_teardown(test_cap_holds_when_members_leave, finish),
@@ -432,6 +466,7 @@ int main(void)
         cmocka_unit_test_teardown(test_median_of_the_others, finish),
         cmocka_unit_test_teardown(test_median_spares_and_says_so, finish),
         cmocka_unit_test_teardown(test_quiet_window, finish),
+        cmocka_unit_test_teardown(test_quiet_window_waits, finish),
         cmocka_unit_test_teardown(test_streak_over_callers, finish),
         cmocka_unit_test_teardown(test_streak_trips, finish),
         cmocka_unit_test_teardown(test_streak_within_its_time, finish),

@@ -150,6 +150,24 @@ static void test_probe_eight_of_ten(void **state)
     }
 }
 
+/* Where one probe decides, one is under way at a time. */
+static void test_probe_one_of_one(void **state)
+{
+    (void)state;
+    begin(RBI_SHIELD_ENVOY);
+    shield_calls(&bench, ID, 0, 50);
+    shield_sweep(&bench);
+    assert_true(shield_half_open(&bench, ID));
+    assert_true(shield_grant(&bench));
+    shield_pass(&bench, 500);
+    struct rbi_shield_grant second;
+    assert_int_equal(rbi_shield_probe_grant(&bench.cluster, &second, &bench.turn), 1);
+    shield_end(&bench, RBI_SHIELD_PROBE_UNUSED);
+    assert_true(shield_grant(&bench));
+    shield_end(&bench, RBI_SHIELD_PROBE_OK);
+    assert_int_equal(shield_of(&bench, ID)->health, RBI_HEALTH_OK);
+}
+
 /* Nobody calls: after 10 open times a PING alone brings it back, or keeps it out. */
 static void test_half_open_without_traffic(void **state)
 {
@@ -159,12 +177,14 @@ static void test_half_open_without_traffic(void **state)
         shield_fail(&bench, ID);
         assert_true(shield_half_open(&bench, ID));
         const uint64_t since_ns = bench.turn.now_ns;
+        bench.turn.now_ns += 10000 * SHIELD_MS;
+        assert_false(shield_grant(&bench)); /* its time is over, whether it was swept or not */
+        bench.turn.now_ns = since_ns;
         while (shield_of(&bench, ID)->ping == 0) {
             assert_int_equal(shield_of(&bench, ID)->health, RBI_HEALTH_HALF_OPEN);
             shield_sweep(&bench);
         }
         assert_in_range((bench.turn.now_ns - since_ns) / SHIELD_MS, 10000, 10250);
-        shield_pass(&bench, 500);
         assert_false(shield_grant(&bench)); /* the PING decides */
         shield_answer(&bench, ID, answers != 0);
         assert_int_equal(shield_of(&bench, ID)->health,
@@ -214,6 +234,7 @@ int main(void)
         cmocka_unit_test_teardown(test_probe_instance_restarts, finish),
         cmocka_unit_test_teardown(test_probe_three_of_five, finish),
         cmocka_unit_test_teardown(test_probe_eight_of_ten, finish),
+        cmocka_unit_test_teardown(test_probe_one_of_one, finish),
         cmocka_unit_test_teardown(test_half_open_without_traffic, finish),
         cmocka_unit_test_teardown(test_probe_rate, finish),
     };

@@ -182,6 +182,12 @@ static void feed_control(enum event event)
     }
 }
 
+static void feed_grant(void)
+{
+    const bool may = state_name() == 'H';
+    assert_int_equal(shield_grant(&bench), may);
+}
+
 static void feed(enum event event)
 {
     switch ((unsigned)event) {
@@ -209,7 +215,7 @@ static void feed(enum event event)
         rbi_shield_ping(&bench.cluster, ID, 0, false, &bench.turn);
         break;
     case EV_GRANT:
-        (void)shield_grant(&bench);
+        feed_grant();
         break;
     case EV_STALE_PROBE:
         rbi_shield_probe_end(&bench.cluster, ID, bench.grant.token + 1000, RBI_SHIELD_PROBE_FAIL,

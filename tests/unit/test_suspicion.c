@@ -66,6 +66,10 @@ static void test_odd_times(void **state)
     count(3, true, START);
     count(2, true, START - 600 * MS);
     assert_true(rbi_suspicion_holds(&suspicion, START));
+    suspicion = (struct rbi_suspicion){0};
+    count(6, false, START);
+    count(5, true, START - 600 * MS); /* an older time forgets nothing */
+    assert_false(rbi_suspicion_holds(&suspicion, START));
     count(100000, false, START + 10 * MS); /* more than a counter holds */
     count(6, true, START + 20 * MS);
     assert_int_equal(suspicion.streak, 6);
