@@ -320,7 +320,7 @@ static const struct rbi_tree_field cluster[] = {
     MAP("set", set, set, "Instances of the caller's set."),
     MAP("tags", tags, tags, "Tagged messages and instances."),
     LIST("rules", rules, rule_count, RBI_RULES_MAX, RBI_TREE_KEYED, &rule_item,
-         "Where messages go by what they say of themselves; the first that matches."),
+         "Where messages go by what they say of themselves; all that match hold."),
     MAP("locality", locality, locality, "Instances near the caller."),
     LIST("limits", limits, limit_count, RBI_LIMITS_MAX, RBI_TREE_KEYED, &limit_item,
          "How much may be sent; all of them hold."),

@@ -124,7 +124,7 @@ struct rbi_realm_policy {
 };
 
 struct rbi_set_policy {
-    uint32_t mode; /* OFF, STRICT: as TSeer has it */
+    uint32_t mode; /* STRICT: as TSeer has it */
     uint32_t dry_run;
 };
 

@@ -76,6 +76,14 @@ static inline uint32_t rbi_route_share(uint64_t key)
     return (uint32_t)(((x >> 32) * RBI_ROUTE_SHARES) >> 32);
 }
 
+/** A trace as a key of canaries: 0 for none. */
+static inline uint64_t rbi_route_trace(const unsigned char *trace_id)
+{
+    uint64_t halves[2];
+    __builtin_memcpy(halves, trace_id, sizeof halves);
+    return halves[0] ^ halves[1];
+}
+
 /**
  * The canary that an untagged message belongs to, 1 + its index, 0: none.
  * @param key  its key, else its trace; a message that has neither is of none

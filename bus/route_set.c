@@ -3,7 +3,8 @@
  * bus/route_set.c - stage 4: sets, by TSeer's rules. It applies when both sides are in sets of one
  * name; else the instances stay as they are, and locality has its say. Whether an exact group has
  * members is asked of all that are known, those that take no work included: a group whose members
- * are all out does not spill, for it is there to be kept apart.
+ * are all out does not spill, for it is there to be kept apart. That is STRICT; with PREFER a set
+ * in which nobody is healthy says nothing.
  */
 #include "bus/label.h"
 #include "bus/route_stage.h"
@@ -47,6 +48,20 @@ static bool fits(const struct rbi_label_set *set, const struct rbi_label_set *ow
     return same_group ? rbi_label_equal(set->group, own->group) : set->all_groups;
 }
 
+static bool
+any_healthy(const struct rbi_route *route, const struct rbi_label_set *own, bool same_group)
+{
+    RBI_ROUTE_EACH(route, entry)
+    {
+        struct rbi_label_set set;
+        if (rbi_route_is_in(entry) && entry->healthy && read_set(route, entry, &set) &&
+            fits(&set, own, same_group)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void rbi_route_set(struct rbi_route *route)
 {
     const struct rbi_set_policy *policy = &route->in->policy->set;
@@ -66,6 +81,10 @@ void rbi_route_set(struct rbi_route *route)
         return;
     }
     step->skipped = false;
+    if (policy->mode == RBI_STAGE_PREFER && !any_healthy(route, &own, members.same_group)) {
+        step->fell_back = !cause.dry;
+        return;
+    }
     route->result->set_applies = !cause.dry;
     RBI_ROUTE_EACH(route, entry)
     {

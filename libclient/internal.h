@@ -26,6 +26,7 @@
 #include "libclient/cluster.h"
 #include "libclient/control.h"
 #include "libclient/drain.h"
+#include "libclient/explain.h"
 #include "libclient/end.h"
 #include "libclient/outcome.h"
 #include "libclient/request.h"

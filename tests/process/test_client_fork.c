@@ -103,6 +103,12 @@ static void check_all_called(void)
     CHECK(found > 30);
 }
 
+static void on_explain(void *user, const struct ringbus_explain_row *row)
+{
+    (void)user;
+    (void)row;
+}
+
 static void use_inherited(void)
 {
     struct ringbus_addr addr = a.peer;
@@ -145,6 +151,8 @@ static void use_inherited(void)
     HARMLESS(ringbus_self_path(bus), == NULL);
     REFUSED(ringbus_stats(bus, &stats));
     REFUSED(ringbus_format(bus, &addr, text, sizeof text));
+    REFUSED(ringbus_explain(bus, PEER, NULL, on_explain, NULL));
+    REFUSED(ringbus_explain_text(bus, PEER, NULL, text, sizeof text));
     HARMLESS(ringbus_size_max(bus), == 0);
     HARMLESS(ringbus_errmsg(bus), != NULL);
     HARMLESS(ringbus_user(bus), == &a);

@@ -328,7 +328,7 @@ static void test_dry_run_tells_what_would_go(void **state)
 
 /* ---- nobody is forgotten -------------------------------------------------------------------- */
 
-/* With nothing strict and nothing tagged, whoever is well is reached: PREFER alone never empties. */
+/* With nothing strict or tagged, whoever is well is reached: PREFER alone never empties. */
 static void test_prefer_never_empties(void **state)
 {
     (void)state;

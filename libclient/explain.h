@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_LIBCLIENT_EXPLAIN_H
+#define RINGBUS_LIBCLIENT_EXPLAIN_H
+/*
+ * libclient/explain.h - where a message would go, and why not elsewhere: the router chain on the
+ * directory as it is mapped, for any caller. Cold; nothing of what sends use is touched.
+ */
+#include "bus/route.h"
+
+#include <ringbus/ringbus.h>
+
+struct ringbus;
+
+/** All that one explanation works on. Owned, zeroed at first. */
+struct rbi_explain {
+    struct ringbus *bus;
+    struct ringbus_message_options message;
+    struct rbi_policy *policy;
+    unsigned cluster_count;
+    struct rbi_directory_cluster heads[1 + RBI_REALMS_MAX]; /* their paths are terminated */
+    struct rbi_directory_instance *instances[1 + RBI_REALMS_MAX];
+    uint64_t *invisible[1 + RBI_REALMS_MAX];
+    struct rbi_route_cluster clusters[1 + RBI_REALMS_MAX];
+    char set[RBI_LABEL_MAX + 1]; /* of the caller */
+    char idc[RBI_LABEL_MAX + 1];
+    bool self; /* the caller is this endpoint */
+    struct rbi_route_message class;
+    struct rbi_route_entry *entries;
+    struct rbi_route_result result;
+    bool by_key; /* the key decides */
+};
+
+/** Reads the clusters that may serve, and the policy. @retval 0; an error (noted) */
+int rbi_explain_read(struct rbi_explain *explain,
+                     const char *target,
+                     const struct ringbus_explain_options *options);
+void rbi_explain_free(struct rbi_explain *explain);
+
+#endif
