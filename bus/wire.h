@@ -170,7 +170,9 @@ struct rbi_text {
     F(u32, weight, 7, 1)                                                                           \
     F(text, path, 8, 1)   /* of the instance */                                                    \
     F(u32, reason, 9, 0)  /* REMOVED: enum rbi_reason */                                           \
-    F(u8, initial, 10, 0) /* part of the answer to WATCH or TARGET, not a change */
+    F(u8, initial, 10, 0) /* part of the answer to WATCH or TARGET, not a change */                \
+    F(u32, health, 11, 0) /* enum rbi_health */                                                    \
+    F(u8, panic, 12, 0)   /* 1: the shields of its cluster are ignored */
 #define RBI_WIRE_FIELDS_resync(F) F(u64, revision, 1, 1)
 #define RBI_WIRE_FIELDS_query(F)  F(u32, what, 1, 1) /* enum rbi_query */ F(text, prefix, 2, 0)
 #define RBI_WIRE_FIELDS_row_endpoint(F)                                                            \
@@ -188,7 +190,10 @@ struct rbi_text {
     F(u64, pool_bytes, 12, 1)                                                                      \
     F(text, tags, 13, 0)                                                                           \
     F(text, set, 14, 0)                                                                            \
-    F(text, idc, 15, 0)
+    F(text, idc, 15, 0)                                                                            \
+    F(u32, health, 16, 0) /* enum rbi_health */                                                    \
+    F(u32, ramp, 17, 0)   /* percent of its weight, on its way back */                             \
+    F(u8, panic, 18, 0)   /* 1: the shields of its cluster are ignored */
 #define RBI_WIRE_FIELDS_row_link(F)                                                                \
     F(u64, link_id, 1, 1)                                                                          \
     F(text, requester, 2, 1)                                                                       \
@@ -255,6 +260,7 @@ enum rbi_probe_outcome {
     RBI_PROBE_UNUSED = 0, /* nothing was to be asked, or it could not be sent */
     RBI_PROBE_OK = 1,
     RBI_PROBE_FAILED = 2,
+    RBI_PROBE_CANCELLED = 3, /* it was sent, and how it ended says nothing of the instance */
 };
 enum rbi_query { RBI_QUERY_STATUS = 1, RBI_QUERY_ENDPOINTS = 2, RBI_QUERY_LINKS = 3 };
 

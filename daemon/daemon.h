@@ -56,7 +56,9 @@
     X(reloads_failed)                                                                              \
     X(calls_ok)                                                                                    \
     X(calls_failed)                                                                                \
-    X(calls_lost)
+    X(calls_lost)                                                                                  \
+    X(shields)                                                                                     \
+    X(probes)
 
 struct rbi_daemon_counters {
 #define RBI_DAEMON_COUNTER(name) uint64_t name;

@@ -43,6 +43,7 @@ struct rbi_endpoint *rbi_endpoint_free(struct rbi_endpoint *endpoint)
     const enum rbi_reason reason = endpoint->replaced                       ? RBI_REASON_REPLACED
                                    : endpoint->state == RBI_ENDPOINT_CLOSED ? RBI_REASON_LEFT
                                                                             : RBI_REASON_CRASHED;
+    rbi_health_endpoint_gone(endpoint);
     rbi_registry_hide(endpoint->daemon, endpoint, reason);
     rbi_relink_clear(endpoint);
     rbi_link_endpoint_gone(endpoint, reason);

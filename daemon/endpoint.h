@@ -8,6 +8,7 @@
 #include "bus/directory.h"
 #include "bus/record.h"
 #include "bus/wire.h"
+#include "daemon/health.h"
 #include "daemon/list.h"
 #include "daemon/outcome.h"
 #include "daemon/quota.h"
@@ -64,6 +65,7 @@ struct rbi_endpoint {
     int pool_fd;
     uint64_t pool_bytes;
     struct rbi_outcome_reader outcomes; /* how its calls end */
+    struct rbi_endpoint_health health;
     uint64_t registered_ns;
     uint64_t ready_ns; /* since when it takes messages; 0: it does not */
     struct rbi_charge instance_charge;

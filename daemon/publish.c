@@ -61,6 +61,8 @@ static void publish_fill(struct rbi_directory_instance *out, const struct rbi_en
                                            .state = endpoint->state,
                                            .weight = endpoint->seen.weight,
                                            .override = endpoint->seen.override,
+                                           .health = endpoint->health.health,
+                                           .ramp = endpoint->health.ramp,
                                            .ready_ns = endpoint->ready_ns,
                                            .name_length = (uint32_t)strlen(name)};
     publish_copy(out->name, sizeof(out->name), name);
@@ -107,6 +109,8 @@ static int publish_write(struct rbi_publish *publish, const struct rbi_cluster *
 {
     struct rbi_directory_cluster head = {.cluster = cluster->id,
                                          .epoch = cluster->epoch,
+                                         .flags =
+                                             rbi_health_panics(cluster) ? RBI_CLUSTER_PANIC : 0U,
                                          .absent_count = cluster->absent.count,
                                          .policy = cluster->policy_key,
                                          .path_length = cluster->path.length};

@@ -36,6 +36,7 @@ int rbi_registry_init(struct rbi_registry *registry)
 
 static void cluster_free(struct rbi_cluster *cluster)
 {
+    rbi_health_cluster_gone(cluster);
     rbi_unconfirmed_free(cluster);
     rbi_absent_free(cluster);
     free(cluster->members);
@@ -414,6 +415,7 @@ int rbi_registry_show(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint)
         endpoint->visible = false;
         return result;
     }
+    rbi_health_member(endpoint);
     rbi_watch_notify(daemon, endpoint, RBI_CHANGE_ADDED, RBI_REASON_NONE);
     return 0;
 }
@@ -422,6 +424,8 @@ void rbi_registry_update(struct rbi_daemon *daemon, struct rbi_endpoint *endpoin
 {
     if (endpoint->visible) {
         registry_note_ready(daemon, endpoint);
+        rbi_health_member(endpoint);
+        endpoint->health.changed = false;
         registry_publish_or_log(daemon, endpoint->cluster);
         rbi_watch_notify(daemon, endpoint, RBI_CHANGE_UPDATED, RBI_REASON_NONE);
     }
@@ -434,6 +438,7 @@ void rbi_registry_hide(struct rbi_daemon *daemon,
     /* A daemon that stops leaves the directory as it is: clients hold it until the next one. */
     if (endpoint->visible && !daemon->stopping) {
         endpoint->visible = false;
+        rbi_health_member(endpoint);
         if (reason != RBI_REASON_LEFT && reason != RBI_REASON_REPLACED) {
             rbi_absent_add(daemon, endpoint);
         }

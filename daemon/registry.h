@@ -27,6 +27,7 @@ struct rbi_cluster {
     uint32_t member_capacity;
     struct rbi_unconfirmed unconfirmed; /* of the daemon before, not back yet */
     struct rbi_absent absent;           /* died just now, their slots wait */
+    struct rbi_cluster_health *health;  /* NULL: nobody has called it yet */
     struct rbi_list in_idle;            /* clusters without members, the oldest first */
 };
 

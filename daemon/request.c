@@ -37,6 +37,9 @@ static const struct request_entry {
     {RBI_WIRE_DRAIN, STAGE_GREETED, rbi_handle_drain},
     {RBI_WIRE_DRAIN_REPORT, STAGE_REGISTERED, rbi_handle_drain_report},
     {RBI_WIRE_OUTCOMES, STAGE_REGISTERED, rbi_handle_outcomes},
+    {RBI_WIRE_PROBE, STAGE_REGISTERED, rbi_handle_probe},
+    {RBI_WIRE_PROBE_RESULT, STAGE_REGISTERED, rbi_handle_probe_result},
+    {RBI_WIRE_UNSHIELD, STAGE_GREETED, rbi_handle_unshield},
 };
 
 /* ---- answers --------------------------------------------------------------------------- */

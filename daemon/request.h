@@ -59,5 +59,8 @@ void rbi_handle_query(const struct rbi_request *request);
 void rbi_handle_drain(const struct rbi_request *request);
 void rbi_handle_drain_report(const struct rbi_request *request);
 void rbi_handle_outcomes(const struct rbi_request *request);
+void rbi_handle_probe(const struct rbi_request *request);
+void rbi_handle_probe_result(const struct rbi_request *request);
+void rbi_handle_unshield(const struct rbi_request *request);
 
 #endif

@@ -16,6 +16,10 @@ void rbi_unconfirmed_set(struct rbi_daemon *daemon,
     RBI_ASSERT(cluster->unconfirmed.count == 0);
     cluster->unconfirmed.instances = instances;
     cluster->unconfirmed.count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        instances[i].health = RBI_HEALTH_OK; /* was found out by another; measured anew */
+        instances[i].ramp = 0;
+    }
     if (count) {
         rbi_list_push_back(&daemon->registry.unconfirmed, &cluster->unconfirmed.in_registry);
     }

@@ -166,7 +166,10 @@ static void watch_event_fill(struct rbi_wire_event *event,
                                      .state = endpoint->state,
                                      .weight = endpoint->seen.weight,
                                      .path = endpoint->path,
-                                     .reason = (uint32_t)reason};
+                                     .reason = (uint32_t)reason,
+                                     .health = endpoint->health.health,
+                                     .panic = endpoint->cluster &&
+                                              rbi_health_panics(endpoint->cluster)};
 }
 
 /** Targets are told of whatever is there: whoever may not be linked to it is to learn why. */

@@ -176,6 +176,7 @@ int rbi_calls_start(struct ringbus *bus,
     call->link_life = end->link_life;
     call->held = RBI_CALL_SENT;
     call->outcome = end->outcome;
+    call->probe = RBI_UNLIKELY(bus->probing) && rbi_probe_begin(bus, end);
     call->sent_ns = rbi_now_ns();
     call->deadline_ns = call->sent_ns + timeout_ns;
     heap_put(calls, calls->heap_count, slot);
@@ -189,7 +190,10 @@ void rbi_calls_forget(struct ringbus *bus, uint64_t id)
 {
     uint32_t slot = 0;
     if (find(&bus->calls, id, &slot) != NULL) {
-        (void)take(&bus->calls, slot);
+        const struct rbi_call call = take(&bus->calls, slot);
+        if (call.probe) {
+            rbi_probe_over(bus, RBI_PROBE_UNUSED); /* it was not sent */
+        }
     }
 }
 
@@ -214,6 +218,15 @@ static void count(struct ringbus *bus,
     }
 }
 
+static RBI_COLD void finish_probe(struct ringbus *bus, enum rbi_outcome_kind kind)
+{
+    enum rbi_probe_outcome outcome = RBI_PROBE_FAILED;
+    if (kind == RBI_OUTCOME_OK || kind == RBI_OUTCOME_NONE) {
+        outcome = kind == RBI_OUTCOME_OK ? RBI_PROBE_OK : RBI_PROBE_CANCELLED;
+    }
+    rbi_probe_over(bus, outcome);
+}
+
 static void finish(struct ringbus *bus, const struct rbi_call *call, const struct ending *ending)
 {
     struct ringbus_result result = {.outcome = ending->outcome,
@@ -223,6 +236,9 @@ static void finish(struct ringbus *bus, const struct rbi_call *call, const struc
                                     .elapsed_ns = rbi_now_ns() - call->sent_ns,
                                     .tries = 1};
     count(bus, call, ending, result.elapsed_ns);
+    if (RBI_UNLIKELY(call->probe)) {
+        finish_probe(bus, ending->kind);
+    }
     if (RBI_UNLIKELY(ending->outcome == RINGBUS_NOT_SENT)) {
         result.retry_after_ms = rbi_refusal_retry_ms(bus, ending->message);
     }
@@ -361,6 +377,10 @@ void rbi_calls_moved(struct ringbus *bus, uint64_t tag, const struct rbi_end *to
         call->link_life = to->link_life;
         call->held = RBI_CALL_SENT;
         call->outcome = to->outcome;
+        if (call->probe) {
+            call->probe = false; /* goes on elsewhere: its receiver has ended */
+            rbi_probe_over(bus, RBI_PROBE_CANCELLED);
+        }
     }
 }
 

@@ -132,6 +132,7 @@ static void on_registered(struct ringbus *bus,
     if (bus->state != control->told_state) {
         rbi_control_state(bus, bus->state); /* it changed while REGISTER was under way */
     }
+    rbi_probe_forget(bus);
     rbi_outcomes_tell(bus);
     if (back) {
         bus->daemon_back_pending = true; /* behind a loss that was not reported yet */
@@ -426,6 +427,12 @@ void rbi_control_frame(struct ringbus *bus,
         break;
     case RBI_WIRE_REPLACED:
         rbi_rights_replaced(bus, &body->replaced);
+        break;
+    case RBI_WIRE_PROBE:
+        rbi_probe_answer(bus, &body->probe);
+        break;
+    case RBI_WIRE_PROBE_GRANT:
+        rbi_probe_grant(bus, &body->probe_grant);
         break;
     case RBI_WIRE_DRAIN_ORDER:
         rbi_drain_order(bus, &body->drain_order);

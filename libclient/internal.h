@@ -23,13 +23,13 @@
 #include "bus/wire.h"
 #include "bus/wire_stream.h"
 #include "libclient/attributes.h"
-#include "libclient/choice.h"
 #include "libclient/cluster.h"
 #include "libclient/control.h"
 #include "libclient/drain.h"
 #include "libclient/explain.h"
 #include "libclient/end.h"
 #include "libclient/outcome.h"
+#include "libclient/probe.h"
 #include "libclient/request.h"
 #include "libclient/retry.h"
 #include "libclient/rights.h"
@@ -132,6 +132,7 @@ struct ringbus {
     bool reap_needed;
     bool woken;              /* ringbus_wake() was called */
     bool external_loop;      /* ringbus_fd() was called */
+    bool probing;            /* a request may be the probe that the daemon asked for */
     bool polling;            /* inside ringbus_poll(), which prepares an external loop at its end */
     bool chunk_starved;      /* a send found no chunk, or no slot for one */
     uint64_t returned;       /* references and chunks that came back so far */
@@ -151,6 +152,7 @@ struct ringbus {
     struct rbi_calls calls;
     struct rbi_asks asks;
     struct rbi_outcome_table outcomes;
+    struct rbi_probe probe;
     struct rbi_events events;
     ringbus_message_fn on_message;
     ringbus_event_fn on_event;
@@ -168,9 +170,7 @@ struct ringbus {
     struct rbi_directory_view held_directory;
     struct rbi_pidf *gone; /* whose links told of their end while no daemon could */
     unsigned gone_count;
-    uint64_t directory_revision; /* as of the last look */
-    uint64_t picks;              /* number of the last pick that took the cold way */
-    uint64_t sweep_ns;           /* when who was not named by a new daemon is dropped; RBI_NEVER */
+    uint64_t sweep_ns; /* when who was not named by a new daemon is dropped; RBI_NEVER */
     bool directory_mapped;
     void *guard_page;
     ck_hs_t peers; /* &end->peer of every end, by (cluster, instance) */
@@ -548,56 +548,15 @@ struct rbi_member *rbi_member_find(const struct rbi_cluster *cluster, int32_t in
  */
 struct rbi_member *rbi_member_add(struct rbi_cluster *cluster, int32_t instance);
 void rbi_cluster_free(struct rbi_cluster *cluster);
-/** Makes the choices of a cluster fresh: what was chosen before does not count any more. */
+/** Rebuilds the list of usable ends. */
 void rbi_cluster_refresh(struct ringbus *bus, struct rbi_cluster *cluster);
-/** The end for a key, or one of those that take messages without; NULL: cluster->refusal. */
+/** The end for a key, or the next in turn; NULL when none is usable. */
 struct rbi_end *
 rbi_cluster_pick(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t key);
-/** The same for a message that says more of itself. Cold. */
-struct rbi_end *
-rbi_cluster_pick_for(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_pick *pick);
 /** An end became suspect or stopped being so: who is next in turn is to be chosen anew. */
 void rbi_cluster_suspicion(struct ringbus *bus, const struct rbi_end *end);
 /** The same in a cluster that is held and refreshed, for what it is held for. */
-struct rbi_end *
-rbi_cluster_pick_held(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t key);
-
-/** The choices are to be made anew at that time at the latest. */
-void rbi_cluster_again(struct ringbus *bus, struct rbi_cluster *cluster, uint64_t due_ns);
-/** It died, and no daemon was there to say so: its slots of the hash table wait for it here. */
-void rbi_cluster_miss(struct ringbus *bus,
-                      struct rbi_cluster *cluster,
-                      const struct rbi_member *member);
-
-/* ---- choice.c, keyed.c ------------------------------------------------------------------- */
-
-/** A choice of a class, from a cluster that has room for one. NULL: no memory. */
-struct rbi_choice *rbi_choice_new(const struct rbi_choice_class *class);
-void rbi_choice_free(struct rbi_choice *choice);
-/** Runs the chain on the directory as it is, and collects who is linked. @return 0; -ENOMEM */
-int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_choice *choice);
-/** End of an instance that can be sent to now, or NULL. */
-struct rbi_end *rbi_choice_end(const struct rbi_cluster *cluster, int32_t instance);
-/** Lets somebody suspect have his turn only where everybody is. */
-void rbi_choice_turn(struct rbi_choice *choice);
-/**
- * The table by key, made anew where members have changed. @return 0; -ENOMEM, then there is none
- */
-int rbi_keyed_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_choice *choice);
-void rbi_keyed_free(struct rbi_keyed *keyed);
-/** The owner of the key cannot be sent to: another rank, where the policy has it, or why not. */
-struct rbi_end *
-rbi_keyed_elsewhere(struct rbi_cluster *cluster, const struct rbi_choice *choice, uint64_t key);
-
-/* ---- policy.c ----------------------------------------------------------------------------- */
-
-/** The policy of a cluster; the defaults where it has none of its own. */
-const struct rbi_policy *rbi_cluster_policy(const struct rbi_cluster *cluster);
-/** Takes over what the snapshot names. What cannot be read now stays as it was. */
-void rbi_cluster_take_policy(struct ringbus *bus, struct rbi_cluster *cluster, uint64_t key);
-
-/* ---- cluster.c ---------------------------------------------------------------------------- */
-
+struct rbi_end *rbi_cluster_pick_held(struct rbi_cluster *cluster, bool keyed, uint64_t key);
 /** An end became usable or stopped being so. */
 void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end);
 /** An EVENT of the daemon. */
@@ -650,22 +609,24 @@ void rbi_directory_release_held(struct ringbus *bus);
 void rbi_directory_note_gone(struct ringbus *bus, const struct rbi_pidf *pidf);
 /**
  * Copies a cluster's snapshot whole.
- * @param waited  RBI_DIRECTORY_ABSENT_MAX: those who died just now; or NULL
  * @return instances, freed by the caller; NULL: @p absent, or it cannot be had now
  */
 struct rbi_directory_instance *rbi_directory_snapshot(const struct rbi_directory_view *view,
                                                       uint64_t cluster,
                                                       struct rbi_directory_cluster *head,
-                                                      struct rbi_directory_absent *waited,
                                                       bool *absent);
 /** The same, with those whom the daemon before had listed, while they may still come back. */
 struct rbi_directory_instance *rbi_directory_list(struct ringbus *bus,
                                                   uint64_t cluster,
                                                   struct rbi_directory_cluster *head,
-                                                  struct rbi_directory_absent *waited,
                                                   bool *absent);
-/** The directory has changed since the last look: who picks from what has, chooses anew. */
-void rbi_directory_look(struct ringbus *bus);
+
+/* ---- health.c --------------------------------------------------------------------------- */
+
+/** What an EVENT says of the health of an instance that we target, and of its cluster's. */
+void rbi_health_event(struct ringbus *bus,
+                      struct rbi_cluster *cluster,
+                      const struct rbi_wire_event *event);
 
 /* ---- news.c, watched.c ------------------------------------------------------------------ */
 

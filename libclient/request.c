@@ -63,6 +63,9 @@ static int do_request(struct ringbus *bus,
     }
     out->record_flags = to->instance == RINGBUS_ANY ? RBI_RECORD_ANY : 0U;
     int r = rbi_send_resolve(bus, to, (out->flags & RINGBUS_KEY) != 0, out->key, &end);
+    if (RBI_UNLIKELY(bus->probing) && r == 0) {
+        rbi_probe_route(bus, to, (out->flags & RINGBUS_KEY) != 0, &end);
+    }
     if (r == 0) {
         r = rbi_calls_start(bus, end, timeout_ns, on_reply, context, &out->tag);
     }

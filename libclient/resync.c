@@ -29,7 +29,7 @@ static bool each_instance_of(struct ringbus *bus, uint64_t id, bool wanted, inst
     struct rbi_directory_cluster head = {.instance_count = 0};
     bool absent = false;
     struct rbi_directory_instance *instances =
-        rbi_directory_snapshot(&bus->directory, id, &head, NULL, &absent);
+        rbi_directory_snapshot(&bus->directory, id, &head, &absent);
     if (instances == NULL) {
         return absent;
     }
@@ -87,7 +87,9 @@ static void take_instance(struct ringbus *bus,
                                    .instance = instance->instance,
                                    .incarnation = instance->incarnation,
                                    .state = instance->state,
-                                   .weight = instance->weight};
+                                   .weight = instance->weight,
+                                   .health = instance->health,
+                                   .panic = (head->flags & RBI_CLUSTER_PANIC) != 0};
     rbi_text_format(&event.path, "%.*s/%.*s", (int)head->path_length, head->path,
                     (int)instance->name_length, instance->name);
     const bool targeted =

@@ -219,6 +219,9 @@ int rbi_retry_choose(struct ringbus *bus, struct rbi_ask *ask, struct rbi_end **
     const bool keyed = (ask->flags & RINGBUS_KEY) != 0 && ask->mode != RBI_RETRY_FORKING;
     struct rbi_end *end = NULL;
     int r = rbi_send_resolve(bus, &ask->to, keyed, ask->key, &end);
+    if (RBI_UNLIKELY(bus->probing) && r == 0) {
+        rbi_probe_route(bus, &ask->to, keyed, &end);
+    }
     if (r != 0 || ask->to.instance != RINGBUS_ANY || !was_tried(ask, end)) {
         *out = end;
         return r;

@@ -144,6 +144,7 @@ static void run_deadlines(struct ringbus *bus)
     rbi_deadline_at_most(bus, rbi_calls_deadline_ns(&bus->calls));
     rbi_deadline_at_most(bus, rbi_redeliver_tick(bus));
     rbi_deadline_at_most(bus, rbi_drain_tick(bus, bus->now_ns));
+    rbi_deadline_at_most(bus, rbi_probe_tick(bus, bus->now_ns));
 }
 
 /* ---- the daemon ------------------------------------------------------------------------------ */
@@ -170,7 +171,6 @@ static void look_at_daemon(struct ringbus *bus)
             bus->control.attention_seen = attention;
             rbi_control_input(bus);
         }
-        rbi_directory_look(bus);
     }
     if (bus->control.phase == RBI_CONTROL_HELLO || bus->control.phase == RBI_CONTROL_REGISTER) {
         rbi_control_input(bus); /* no attention word before we are registered */

@@ -156,6 +156,35 @@ bench_option(struct rbi_ctl_args *args, const struct rbi_ctl_option *option, con
     }
 }
 
+/* Of explain. */
+static int
+message_option(struct rbi_ctl_args *args, const struct rbi_ctl_option *option, const char *value)
+{
+    switch (option->bit) {
+    case RBI_CTL_TAG:
+        args->tag = value;
+        return RBI_CTL_OK;
+    case RBI_CTL_METHOD:
+        if (list_parse(value, 0, UINT32_MAX, &args->method, 1) != 1) {
+            return bad_value(option, value, "a number from 0 to 4294967295");
+        }
+        return RBI_CTL_OK;
+    case RBI_CTL_LABELS:
+        if (list_parse(value, 0, UINT32_MAX, args->labels, RBI_CTL_LABELS_MAX) == 0) {
+            return bad_value(option, value, "1 to 4 numbers as in 7,0,3");
+        }
+        return RBI_CTL_OK;
+    case RBI_CTL_SET:
+        args->set = value;
+        return RBI_CTL_OK;
+    case RBI_CTL_IDC:
+        args->idc = value;
+        return RBI_CTL_OK;
+    default:
+        return bench_option(args, option, value);
+    }
+}
+
 static int
 option_set(struct rbi_ctl_args *args, const struct rbi_ctl_option *option, const char *value)
 {
@@ -196,7 +225,7 @@ option_set(struct rbi_ctl_args *args, const struct rbi_ctl_option *option, const
     case RBI_CTL_TTL:
         return ttl_option(option, value, args);
     default:
-        return bench_option(args, option, value);
+        return message_option(args, option, value);
     }
 }
 

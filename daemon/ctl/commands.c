@@ -17,6 +17,16 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
      "PATH is an instance, a cluster or a shorter prefix. The counters come from the memory\n"
      "of the endpoints themselves; in text, those that are 0 are left out.\n",
      rbi_ctl_show},
+    {"explain", "CALLER CLUSTER", 2, 2,
+     RBI_CTL_BUS | RBI_CTL_KEY | RBI_CTL_TAG | RBI_CTL_METHOD | RBI_CTL_LABELS | RBI_CTL_SET |
+         RBI_CTL_IDC,
+     "which instances would get a message, and why not the others",
+     "CALLER is the path of an instance that is there, whose set and location count, or - for\n"
+     "one that has none but those given. Prints each stage of routing in its order, how many\n"
+     "instances came to it and were left, after it each instance that fell out (-), or would\n"
+     "have if the rule was no dry run (?), with reason and rule, and at the end who is in.\n"
+     "Nothing is sent.\n",
+     rbi_ctl_explain},
     {"watch", "[PREFIX]", 0, 1, RBI_CTL_BUS | RBI_CTL_COUNT,
      "changes of the directory, as they come",
      "Begins with a line for each instance that is there; --count ends after as many lines.\n",
@@ -97,6 +107,11 @@ const struct rbi_ctl_option rbi_ctl_options[] = {
     {RBI_CTL_BUSY, "--busy", NULL, "only busy"},
     {RBI_CTL_SLEEP, "--sleep", NULL, "only sleeping"},
     {RBI_CTL_PATH, "--path", "PATH", "5 elements; default /Bench/local/host/w0/g0"},
+    {RBI_CTL_TAG, "--tag", "TAG", "of the message"},
+    {RBI_CTL_METHOD, "--method", "N", "of the message"},
+    {RBI_CTL_LABELS, "--labels", "N,...", "of the message, up to 4"},
+    {RBI_CTL_SET, "--set", "SET", "of the caller, name.area.group"},
+    {RBI_CTL_IDC, "--idc", "IDC", "location of the caller, group or group/zone"},
     {RBI_CTL_SUBJECT, "--subject", "PATH", "token: who may use it, a path or a glob"},
     {RBI_CTL_TARGET, "--target", "GLOB", "token: the instances that it opens"},
     {RBI_CTL_TTL, "--ttl", "TIME",

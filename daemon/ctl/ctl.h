@@ -37,6 +37,11 @@ enum rbi_ctl_exit {
 #define RBI_CTL_BUSY     0x1000U
 #define RBI_CTL_SLEEP    0x2000U
 #define RBI_CTL_PATH     0x4000U
+#define RBI_CTL_TAG      0x8000U
+#define RBI_CTL_METHOD   0x10000U
+#define RBI_CTL_LABELS   0x20000U
+#define RBI_CTL_SET      0x40000U
+#define RBI_CTL_IDC      0x80000U
 #define RBI_CTL_SUBJECT  0x1000000U
 #define RBI_CTL_TARGET   0x2000000U
 #define RBI_CTL_TTL      0x4000000U
@@ -50,6 +55,8 @@ enum rbi_ctl_exit {
 #define RBI_CTL_SECONDS_MAX 60U
 #define RBI_CTL_SIZE_MIN    16U        /* holds a number twice */
 #define RBI_CTL_SIZE_MAX    (1U << 20) /* largest chunk of an endpoint with default options */
+
+#define RBI_CTL_LABELS_MAX 4U
 
 struct rbi_ctl_args;
 
@@ -74,7 +81,7 @@ struct rbi_ctl_option {
 /** What the command line said. Strings are borrowed from argv. */
 struct rbi_ctl_args {
     const struct rbi_ctl_command *command;
-    const char *operands[1];
+    const char *operands[2];
     unsigned operand_count;
     unsigned given; /* RBI_CTL_* that were there */
     bool json;
@@ -88,6 +95,11 @@ struct rbi_ctl_args {
     unsigned size_count;
     unsigned cpus[2];
     const char *path;
+    const char *tag; /* of explain, as far as idc; NULL: not given */
+    uint32_t method;
+    uint32_t labels[RBI_CTL_LABELS_MAX];
+    const char *set;
+    const char *idc;
     const char *subject;
     const char *target;
     const char *key_file;
@@ -130,6 +142,7 @@ uint64_t rbi_ctl_now_ns(void);
 int rbi_ctl_status(const struct rbi_ctl_args *args);
 int rbi_ctl_ls(const struct rbi_ctl_args *args);
 int rbi_ctl_show(const struct rbi_ctl_args *args);
+int rbi_ctl_explain(const struct rbi_ctl_args *args);
 int rbi_ctl_watch(const struct rbi_ctl_args *args);
 int rbi_ctl_send(const struct rbi_ctl_args *args);
 int rbi_ctl_recv(const struct rbi_ctl_args *args);

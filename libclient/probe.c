@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libclient/probe.c - probes of shielded instances. The daemon keeps the deadlines: whatever
+ * happens to us or to the request, it takes the probe for failed when we say nothing in time.
+ */
+#include "libclient/internal.h"
+
+static void report(struct ringbus *bus, uint64_t token, enum rbi_probe_outcome outcome)
+{
+    const struct rbi_wire_probe_result body = {.token = token, .outcome = (uint32_t)outcome};
+    (void)rbi_control_send(bus, RBI_WIRE_PROBE_RESULT, &body, NULL, 0);
+}
+
+void rbi_probe_answer(struct ringbus *bus, const struct rbi_wire_probe *body)
+{
+    (void)rbi_control_send(bus, RBI_WIRE_PROBE, body, NULL, 0);
+}
+
+/* The end over which it can be tried now, or NULL. */
+static struct rbi_end *end_of(struct ringbus *bus, const struct rbi_probe *probe)
+{
+    struct rbi_end *end = rbi_end_find(bus, probe->cluster, probe->instance);
+    const bool fit = end != NULL && end->usable && end->wanted && !end->loop &&
+                     end->peer.incarnation == probe->incarnation;
+    return fit ? end : NULL;
+}
+
+void rbi_probe_grant(struct ringbus *bus, const struct rbi_wire_probe_grant *body)
+{
+    const struct rbi_probe probe = {.token = body->token,
+                                    .cluster = body->cluster,
+                                    .instance = body->instance,
+                                    .incarnation = body->incarnation,
+                                    .use_by_ns = rbi_now_ns() + body->use_ms * RBI_NS_PER_MS};
+    if (bus->probe.token != 0 || bus->closing || end_of(bus, &probe) == NULL) {
+        report(bus, body->token, RBI_PROBE_UNUSED);
+        return;
+    }
+    bus->probe = probe;
+    bus->probing = true;
+    rbi_deadline_at_most(bus, probe.use_by_ns);
+}
+
+void rbi_probe_route(struct ringbus *bus,
+                     const struct ringbus_addr *to,
+                     bool keyed,
+                     struct rbi_end **end)
+{
+    if (to->cluster == bus->probe.cluster && to->instance == RINGBUS_ANY && !keyed) {
+        struct rbi_end *tried = end_of(bus, &bus->probe);
+        if (tried != NULL && !tried->claimed) {
+            *end = tried;
+        }
+    }
+}
+
+bool rbi_probe_begin(struct ringbus *bus, const struct rbi_end *end)
+{
+    if (end->peer.cluster != bus->probe.cluster || end->peer.instance != bus->probe.instance ||
+        end->peer.incarnation != bus->probe.incarnation) {
+        return false;
+    }
+    bus->probing = false;
+    return true;
+}
+
+void rbi_probe_over(struct ringbus *bus, enum rbi_probe_outcome outcome)
+{
+    if (bus->probe.token != 0) {
+        report(bus, bus->probe.token, outcome);
+    }
+    rbi_probe_forget(bus);
+}
+
+uint64_t rbi_probe_tick(struct ringbus *bus, uint64_t now_ns)
+{
+    if (!bus->probing) {
+        return RBI_NEVER;
+    }
+    if (now_ns >= bus->probe.use_by_ns) {
+        rbi_probe_over(bus, RBI_PROBE_UNUSED);
+        return RBI_NEVER;
+    }
+    return bus->probe.use_by_ns;
+}
+
+void rbi_probe_forget(struct ringbus *bus)
+{
+    bus->probe = (struct rbi_probe){.token = 0};
+    bus->probing = false;
+}

@@ -1,0 +1,94 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# test_ctl_explain.sh RINGBUSCTL RINGBUSD: what explain tells of routes on a real bus, as text and as
+# JSON, and how it ends.
+set -eu
+CTL=$1
+RINGBUSD=$2
+. "$(dirname "$0")/test_ctl_setup.sh"
+group=/Demo/cn/pc/w1/g1
+
+cat >"$work/bus.yaml" <<END
+clusters:
+  - match: $group/Hall
+    set: {mode: strict}
+    tags: {canaries: [{id: early, tag: v2, share: 100%}]}
+    rules:
+      - {id: reads, methods: 1..9, mode: prefer, instance: 'read*'}
+      - {id: seven, labels: [{mask: 0, value: 0}, {mask: 0xf, value: 7}], mode: strict, instance: 'none*'}
+      - {id: trial, methods: 30, mode: strict, instance: 'read*', dry_run: true}
+instances:
+  $group/Hall/read1: {set: app.s.1}
+  $group/Hall/write1: {set: app.s.1}
+  $group/Hall/new1: {set: app.s.1, tags: v2}
+  $group/Hall/far1: {set: app.n.1}
+  $group/Hall/idle: {set: app.s.1, isolated: true}
+  $group/Gate/1: {set: app.s.1}
+END
+"$RINGBUSD" --config "$work/bus.yaml" --socket "$RINGBUS_SOCKET" 2>"$work/daemon.log" &
+pids="$! $pids"
+until_true "the daemon does not answer" "$CTL" status
+for name in Hall/read1 Hall/write1 Hall/new1 Hall/far1 Hall/idle Gate/1; do
+    background "$(basename $name)" "$CTL" recv $group/$name
+done
+six_there() { [ "$("$CTL" ls --json $group | grep -c '"state":"READY"')" -eq 6 ]; }
+until_true "the instances are not there" six_there
+
+# ---- text --------------------------------------------------------------------------------
+expect 0 "$CTL" explain $group/Gate/1 $group/Hall
+holds "$group/Hall: 5 instances, epoch" "$work/out"
+holds "state    strict 5 -> 4" "$work/out"
+holds "  - idle: is isolated by the operator" "$work/out"
+holds "  - far1: is not of the caller's set" "$work/out"
+holds "  - new1: is tagged and the message is not" "$work/out"
+holds "in       $group/Hall/read1: weight" "$work/out"
+holds "in       $group/Hall/write1: weight" "$work/out"
+
+expect 0 "$CTL" explain --method 7 $group/Gate/1 $group/Hall
+holds "  - write1: is no target of the rule (reads)" "$work/out"
+expect 0 "$CTL" explain --method 30 $group/Gate/1 $group/Hall
+holds "  ? write1: dry run: is no target of the rule (trial)" "$work/out"
+expect 0 "$CTL" explain --key player-7 $group/Gate/1 $group/Hall
+holds "  - read1: has not the message's tag (early)" "$work/out"
+holds "in       $group/Hall/new1: weight" "$work/out"
+expect 0 "$CTL" explain --tag v3 $group/Gate/1 $group/Hall
+holds "fell back" "$work/out"
+
+# ---- callers -----------------------------------------------------------------------------
+expect 0 "$CTL" explain - $group/Hall
+holds "in       $group/Hall/far1: weight" "$work/out"
+expect 0 "$CTL" explain --set app.n.1 - $group/Hall
+holds "  - read1: is not of the caller's set" "$work/out"
+expect 4 "$CTL" explain $group/Gate/2 $group/Hall
+holds "$group/Gate/2 is not registered" "$work/err"
+
+# ---- nobody, and wrong command lines -----------------------------------------------------
+expect 4 "$CTL" explain --labels 0,7 $group/Gate/1 $group/Hall
+holds "  - read1: is no target of the rule (seven)" "$work/out"
+holds "nobody could get such a message" "$work/err"
+expect 4 "$CTL" explain - $group/Nobody
+expect 2 "$CTL" explain $group/Hall
+expect 2 "$CTL" explain - $group/Hall/read1
+expect 2 "$CTL" explain $group $group/Hall
+expect 2 "$CTL" explain --method x - $group/Hall
+expect 2 "$CTL" explain --labels 1,2,3,4,5 - $group/Hall
+expect 1 "$CTL" explain --tag a,b - $group/Hall
+
+# ---- JSON --------------------------------------------------------------------------------
+expect 0 "$CTL" explain --json --method 7 $group/Gate/1 $group/Hall
+json "$work/out"
+python3 - "$work/out" "$group" <<'END' || fail "not what it should tell: $(cat "$work/out")"
+import json, sys
+rows = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
+hall = sys.argv[2] + "/Hall/"
+stages = [row["stage"] for row in rows if row["kind"] == "stage"]
+assert stages == ["state", "acl", "realm", "set", "tag", "rules", "locality", "health"], stages
+out = {row["path"]: (row["stage"], row["rule"]) for row in rows if row["kind"] == "out"}
+assert out == {hall + "idle": ("state", ""), hall + "far1": ("set", ""), hall + "new1": ("tag", ""),
+               hall + "write1": ("rules", "reads")}, out
+inside = [row["path"] for row in rows if row["kind"] == "in"]
+assert inside == [hall + "read1"], inside
+target = [row for row in rows if row["kind"] == "target"]
+assert len(target) == 1 and target[0]["instances"] == 5, target
+END
+echo "explain tells what routes"
