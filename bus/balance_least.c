@@ -83,7 +83,7 @@ uint16_t rbi_least_scan(struct rbi_least *least)
     if (RBI_LIKELY(least->even)) {
         return scan_even(least);
     }
-    uint64_t costs[RBI_LEAST_SCAN_MAX];
+    uint64_t costs[RBI_LEAST_SCAN_MAX] = {0};
     uint64_t lowest = UINT64_MAX;
     for (uint32_t i = 0; i < least->alias.count; i++) {
         const struct rbi_least_member *member = &least->members[i];

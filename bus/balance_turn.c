@@ -40,7 +40,9 @@ uint32_t rbi_turn_length(const uint32_t *weights, unsigned count)
     if (sum == 0 || weights == NULL) {
         return (uint32_t)sum;
     }
-    const uint64_t exact = sum / divisor_of(weights, count);
+    const uint32_t divisor = divisor_of(weights, count);
+    RBI_ASSERT(divisor != 0); /* as the sum */
+    const uint64_t exact = sum / divisor;
     if (exact <= RBI_TURN_EXACT_MAX) {
         return (uint32_t)exact;
     }

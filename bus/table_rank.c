@@ -127,21 +127,19 @@ struct owned {
     uint32_t marks; /* of all of them */
 };
 
-static inline void
-owned_read(struct owned *owned, const struct rbi_table_build *build, uint32_t slot)
+static inline struct owned owned_read(const struct rbi_table_build *build, uint32_t slot)
 {
-    owned->count = 0;
-    owned->marks = 0;
+    struct owned owned = {.count = 0};
     for (uint32_t rank = 0; rank < build->shape.ranks; rank++) {
         const uint16_t index = build->old->owners[(size_t)rank * build->shape.slots + slot];
         if (index == RBI_TABLE_NONE) {
             break;
         }
         RBI_ASSERT(index < build->old->member_count);
-        owned->fate[owned->count] = &build->fates[index];
-        owned->marks |= build->fates[index].marks;
-        owned->count++;
+        owned.fate[owned.count++] = &build->fates[index];
+        owned.marks |= build->fates[index].marks;
     }
+    return owned;
 }
 
 /** Takes over a slot whose owners are as they were; indices may have moved. */
@@ -164,7 +162,7 @@ raised_enter(const struct rbi_table_build *build, const struct owned *owned, uin
     const struct rbi_table_candidate *last = &owned->fate[owned->count - 1]->now;
     struct best best;
     best_init(&best, 1);
-    best_offer(&best, slot_seed, last);
+    best_offer_score(&best, rbi_hrw_minus_log2(rbi_hrw_hash(last->seed, slot_seed)), last);
     for (uint32_t i = 0; i < build->raised_count; i++) {
         best_offer(&best, slot_seed, &build->raised[i]);
     }
@@ -190,8 +188,7 @@ static bool still_best(const struct best *best,
 static uint32_t update_slot(struct rbi_table_build *build, uint32_t slot)
 {
     const uint32_t used = build->raised_count + build->shape.ranks;
-    struct owned owned;
-    owned_read(&owned, build, slot);
+    const struct owned owned = owned_read(build, slot);
     if (owned.marks == 0 && !raised_enter(build, &owned, slot)) {
         carry(build, &owned, slot);
         return used;
@@ -278,6 +275,7 @@ void rbi_table_rank_begin(struct rbi_table_build *build)
 uint32_t rbi_table_rank_step(struct rbi_table_build *build, uint32_t budget)
 {
     uint32_t used = 0;
+    RBI_ASSERT(build->shape.ranks >= 1 && build->shape.ranks <= RBI_TABLE_RANKS_MAX);
     while (build->slot < build->shape.slots && used < budget) {
         used += build->phase == RBI_TABLE_RANK ? rank_slot(build, build->slot)
                                                : update_slot(build, build->slot);

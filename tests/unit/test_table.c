@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slot tables by rank. Scenario 84 (same key, same instance, for every caller), 85 (a change
- * costs what it changes), 92 (odd weights); features 6.1.
+ * Slot tables by rank. Scenario 84 (same key, same instance, for every caller), 92 (odd weights);
+ * features 6.1.
  */
 #include "bus/hrw_score.h"
 #include "bus/table.h"
@@ -360,57 +360,6 @@ static void test_shapes(void **state)
     assert_int_equal(rbi_table_slots_auto(17), 65536);
 }
 
-/* Slots are the unit in which state is handed over. */
-static void test_ranges_of_what_changed(void **state)
-{
-    (void)state;
-    static struct built before;
-    static struct built after;
-    static bool marked[SLOTS];
-    const struct rbi_table_shape shape = {.slots = SLOTS, .ranks = 2};
-    const struct rbi_table_member three[] = {{1, 100}, {2, 100}, {3, 100}};
-    const struct rbi_table_member two[] = {{1, 100}, {3, 300}};
-    seed = 9;
-    build(&before, &shape, NULL, three, 3);
-    build(&after, &shape, NULL, two, 2);
-    uint32_t cursor = 0;
-    uint32_t next = 0;
-    struct rbi_table_range range;
-    while (rbi_table_gained(&before.table, &after.table, 3, &cursor, &range)) {
-        assert_true(range.first >= next && range.first <= range.last && range.last < SLOTS);
-        next = range.last + 2; /* ranges that touch are one */
-        for (uint32_t slot = range.first; slot <= range.last; slot++) {
-            marked[slot] = true;
-        }
-    }
-    for (uint32_t slot = 0; slot < SLOTS; slot++) {
-        assert_int_equal(marked[slot], instance_at(&before.table, 0, slot) != 3 &&
-                                           instance_at(&after.table, 0, slot) == 3);
-    }
-    /* What left has lost all that it had, and gains nothing. */
-    unsigned lost = 0;
-    unsigned had = 0;
-    cursor = 0;
-    while (rbi_table_gained(&after.table, &before.table, 2, &cursor, &range)) {
-        lost += range.last - range.first + 1;
-    }
-    for (uint32_t slot = 0; slot < SLOTS; slot++) {
-        had += instance_at(&before.table, 0, slot) == 2;
-    }
-    assert_int_equal(lost, had);
-    cursor = 0;
-    assert_false(rbi_table_gained(&before.table, &after.table, 2, &cursor, &range));
-    cursor = 0;
-    assert_false(rbi_table_gained(&before.table, NULL, 2, &cursor, &range));
-    /* Alone, it has gained all: one range. */
-    build(&after, &shape, NULL, two, 1);
-    cursor = 0;
-    assert_true(rbi_table_gained(NULL, &after.table, 1, &cursor, &range));
-    assert_int_equal(range.first, 0);
-    assert_int_equal(range.last, SLOTS - 1);
-    assert_false(rbi_table_gained(NULL, &after.table, 1, &cursor, &range));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -421,7 +370,6 @@ int main(void)
         cmocka_unit_test(test_odd_weights),
         cmocka_unit_test(test_sort_and_fingerprint),
         cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_ranges_of_what_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
