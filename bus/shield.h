@@ -195,7 +195,7 @@ struct rbi_shield_cluster {
     bool busy; /* something waits for time or has failures in a window */
 };
 
-/** @param policy, panic  copied; out-of-range values are taken as the nearest that works */
+/** Copies both; a value out of range is taken as the nearest that works. */
 void rbi_shield_init(struct rbi_shield_cluster *cluster,
                      const struct rbi_shield_policy *policy,
                      const struct rbi_panic_policy *panic);
