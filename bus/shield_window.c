@@ -49,15 +49,37 @@ void rbi_window_add(struct rbi_outcome_window *window, uint64_t step, const stru
     rbi_tally_add(&window->coarse[window->step / RBI_WINDOW_PER_COARSE % RBI_WINDOW_COARSE], tally);
 }
 
-static struct rbi_tally
-sum_newest(const struct rbi_tally *ring, uint32_t size, uint64_t newest, uint64_t count)
+struct sums {
+    uint64_t ok;
+    uint64_t fail;
+    uint64_t slow;
+};
+
+static void add_run(struct sums *sums, const struct rbi_tally *first, uint32_t count)
 {
-    struct rbi_tally sum = {0};
-    for (uint64_t i = 0; i < count; i++) {
-        /* Numbers below 0 wrap to buckets that nothing was counted in yet. */
-        rbi_tally_add(&sum, &ring[(newest + size - i) % size]);
+    for (uint32_t i = 0; i < count; i++) {
+        sums->ok += first[i].ok;
+        sums->fail += first[i].fail;
+        sums->slow += first[i].slow;
     }
-    return sum;
+}
+
+/** The @p count buckets up to number @p newest: in the ring one run or two. */
+static struct rbi_tally
+sum_newest(const struct rbi_tally *ring, uint32_t size, uint64_t newest, uint32_t count)
+{
+    const uint32_t end = (uint32_t)(newest % size) + 1;
+    struct sums sums = {0};
+    if (count <= end) {
+        add_run(&sums, &ring[end - count], count);
+    } else {
+        /* Numbers below 0 are buckets that nothing was counted in yet. */
+        add_run(&sums, ring, end);
+        add_run(&sums, &ring[size - (count - end)], count - end);
+    }
+    return (struct rbi_tally){.ok = (uint32_t)rbi_min_u64(sums.ok, UINT32_MAX),
+                              .fail = (uint32_t)rbi_min_u64(sums.fail, UINT32_MAX),
+                              .slow = (uint32_t)rbi_min_u64(sums.slow, UINT32_MAX)};
 }
 
 struct rbi_tally rbi_window_sum(struct rbi_outcome_window *window, uint64_t step, uint32_t ms)
@@ -68,8 +90,8 @@ struct rbi_tally rbi_window_sum(struct rbi_outcome_window *window, uint64_t step
         return sum_newest(window->fine, RBI_WINDOW_FINE, window->step, count);
     }
     const uint32_t bucket_ms = RBI_WINDOW_PER_COARSE * RBI_WINDOW_STEP_MS;
-    const uint64_t count =
-        rbi_min_u64(((uint64_t)ms + bucket_ms - 1) / bucket_ms, RBI_WINDOW_COARSE);
+    const uint32_t count =
+        ms >= RBI_WINDOW_MAX_MS ? RBI_WINDOW_COARSE : (ms + bucket_ms - 1) / bucket_ms;
     return sum_newest(window->coarse, RBI_WINDOW_COARSE, window->step / RBI_WINDOW_PER_COARSE,
                       count);
 }

@@ -1,54 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bus/suspicion.c - four quarters of a second, and a streak. */
+/* bus/suspicion.c - a sliding second out of two counted ones. */
 #include "bus/suspicion.h"
 
-#define QUARTERS      4U
-#define QUARTER_SHIFT 28U /* ns: 268 ms, so that no division is needed */
-
-static void roll(struct rbi_suspicion *suspicion, uint32_t quarter)
+/** Of @p count in the last @p elapsed_ns (a second or more) so many in the last second. */
+static uint32_t share(uint64_t count, uint64_t elapsed_ns)
 {
-    const uint32_t passed = quarter - suspicion->quarter;
-    if (passed >= UINT32_MAX / 2) {
-        return; /* an older time than the last one */
-    }
-    for (uint32_t i = 0; i < passed && i < QUARTERS; i++) {
-        suspicion->ok[(quarter - i) % QUARTERS] = 0;
-        suspicion->fail[(quarter - i) % QUARTERS] = 0;
-    }
-    suspicion->quarter = quarter;
+    const double scaled = (double)count * (double)RBI_SUSPICION_SECOND_NS / (double)elapsed_ns;
+    return scaled < (double)UINT32_MAX ? (uint32_t)scaled : UINT32_MAX;
 }
 
-static void count(uint16_t *counter)
+/** What is left of the second before, @p elapsed_ns after its end, and what came since. */
+static uint64_t slide(uint32_t before, uint64_t since, uint64_t elapsed_ns)
 {
-    if (*counter < UINT16_MAX) {
-        ++*counter;
-    }
+    const uint64_t left_ns =
+        elapsed_ns < RBI_SUSPICION_SECOND_NS ? RBI_SUSPICION_SECOND_NS - elapsed_ns : 0;
+    return since + before * left_ns / RBI_SUSPICION_SECOND_NS;
 }
 
-static bool half_failed(const struct rbi_suspicion *suspicion)
+void rbi_suspicion_failed(
+    struct rbi_suspicion *suspicion, uint64_t ok, uint64_t bad, uint64_t streak, uint64_t now_ns)
 {
-    uint32_t ok = 0;
-    uint32_t fail = 0;
-    for (unsigned i = 0; i < QUARTERS; i++) {
-        ok += suspicion->ok[i];
-        fail += suspicion->fail[i];
+    uint64_t elapsed_ns = now_ns > suspicion->since_ns ? now_ns - suspicion->since_ns : 0;
+    if (suspicion->since_ns == 0) {
+        *suspicion = (struct rbi_suspicion){.since_ns = now_ns, .ok_then = ok, .bad_then = bad - 1};
+        elapsed_ns = 0;
+    } else if (elapsed_ns >= RBI_SUSPICION_SECOND_NS) {
+        *suspicion =
+            (struct rbi_suspicion){.until_ns = suspicion->until_ns,
+                                   .since_ns = now_ns,
+                                   .ok_then = ok,
+                                   .bad_then = bad - 1, /* this one is the first of its second */
+                                   .ok_before = share(ok - suspicion->ok_then, elapsed_ns),
+                                   .bad_before = share(bad - 1 - suspicion->bad_then, elapsed_ns)};
+        elapsed_ns = 0;
     }
-    return fail >= ok;
-}
-
-void rbi_suspicion_count(struct rbi_suspicion *suspicion, bool failed, uint64_t now_ns)
-{
-    roll(suspicion, (uint32_t)(now_ns >> QUARTER_SHIFT));
-    if (!failed) {
-        suspicion->streak = 0;
-        count(&suspicion->ok[suspicion->quarter % QUARTERS]);
-        return;
-    }
-    if (suspicion->streak < UINT32_MAX) {
-        suspicion->streak++;
-    }
-    count(&suspicion->fail[suspicion->quarter % QUARTERS]);
-    if (suspicion->streak >= RBI_SUSPICION_STREAK && half_failed(suspicion)) {
-        suspicion->until_ns = now_ns + RBI_SUSPICION_AVOID_NS;
+    const uint64_t well = slide(suspicion->ok_before, ok - suspicion->ok_then, elapsed_ns);
+    const uint64_t failed = slide(suspicion->bad_before, bad - suspicion->bad_then, elapsed_ns);
+    if (streak >= RBI_SUSPICION_STREAK && failed >= well) {
+        suspicion->until_ns = now_ns + RBI_SUSPICION_SECOND_NS;
     }
 }

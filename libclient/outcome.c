@@ -5,11 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Local suspicion: so many failures in a row, half of the calls of the last second. */
-#define SUSPECT_IN_A_ROW 5U
 /* An hour: no sum of such is ever full. */
 #define REPORT_US_MAX UINT64_C(3600000000)
-#define SUSPECT_NS    (1000 * RBI_NS_PER_MS)
 
 void rbi_outcomes_init(struct rbi_outcome_table *table)
 {
@@ -142,15 +139,7 @@ suspect(struct rbi_outcome_local *local, const struct rbi_outcome *outcome, uint
 {
     const uint64_t ok = rbi_load_rlx(&outcome->ok);
     const uint64_t bad = rbi_load_rlx(&outcome->failed) + rbi_load_rlx(&outcome->lost);
-    if (now_ns - local->since_ns > SUSPECT_NS) {
-        local->since_ns = now_ns;
-        local->ok_then = ok;
-        local->bad_then = bad - 1; /* this one is the first of its second */
-    }
-    if (rbi_load_rlx(&outcome->in_a_row) >= SUSPECT_IN_A_ROW &&
-        bad - local->bad_then >= ok - local->ok_then) {
-        local->avoid_until_ns = now_ns + SUSPECT_NS;
-    }
+    rbi_suspicion_failed(&local->suspicion, ok, bad, rbi_load_rlx(&outcome->in_a_row), now_ns);
 }
 
 void rbi_outcomes_bad(struct ringbus *bus,
@@ -173,7 +162,8 @@ void rbi_outcomes_bad(struct ringbus *bus,
 
 bool rbi_outcomes_avoids(const struct ringbus *bus, const struct rbi_end *end, uint64_t now_ns)
 {
-    return end->outcome != 0 && now_ns < bus->outcomes.locals[end->outcome].avoid_until_ns;
+    return end->outcome != 0 &&
+           rbi_suspicion_holds(&bus->outcomes.locals[end->outcome].suspicion, now_ns);
 }
 
 /* ---- the public call -------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
  * Part of internal.h: include that.
  */
 #include "bus/pidf.h"
+#include "bus/suspicion.h"
 #include "shm/outcome.h"
 #include "shm/segment.h"
 
@@ -21,10 +22,7 @@ struct ringbus;
 struct rbi_outcome_local {
     uint32_t next_free;
     bool given;
-    uint64_t since_ns; /* of the second that is judged by ourselves */
-    uint64_t ok_then;
-    uint64_t bad_then;
-    uint64_t avoid_until_ns; /* 0: it is not under suspicion */
+    struct rbi_suspicion suspicion;
 };
 
 struct rbi_outcome_table {

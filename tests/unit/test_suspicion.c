@@ -7,11 +7,28 @@
 #define START (UINT64_C(123456789) * MS)
 
 static struct rbi_suspicion suspicion;
+static uint64_t ok;
+static uint64_t bad;
+static uint64_t streak;
+
+/* An instance that was called before under another name: totals go on. */
+static void begin(void)
+{
+    suspicion = (struct rbi_suspicion){0};
+    ok = 1000000;
+    bad = 777;
+    streak = 0;
+}
 
 static void count(unsigned times, bool failed, uint64_t now_ns)
 {
     for (unsigned i = 0; i < times; i++) {
-        rbi_suspicion_count(&suspicion, failed, now_ns);
+        ok += !failed;
+        bad += failed;
+        streak = failed ? streak + 1 : 0;
+        if (failed) {
+            rbi_suspicion_failed(&suspicion, ok, bad, streak, now_ns);
+        }
     }
 }
 
@@ -19,7 +36,7 @@ static void count(unsigned times, bool failed, uint64_t now_ns)
 static void test_five_in_a_row(void **state)
 {
     (void)state;
-    suspicion = (struct rbi_suspicion){0};
+    begin();
     count(4, true, START);
     assert_false(rbi_suspicion_holds(&suspicion, START));
     count(1, true, START + 100 * MS);
@@ -33,7 +50,7 @@ static void test_five_in_a_row(void **state)
 static void test_success_ends_the_row(void **state)
 {
     (void)state;
-    suspicion = (struct rbi_suspicion){0};
+    begin();
     for (unsigned i = 0; i < 10; i++) {
         count(4, true, START + i * MS);
         count(1, false, START + i * MS);
@@ -41,20 +58,43 @@ static void test_success_ends_the_row(void **state)
     assert_false(rbi_suspicion_holds(&suspicion, START + 10 * MS));
 }
 
-/* And half of the last second: five of many are bad luck. */
+/* And half of the last second: five of many are bad luck. One failure before tells since when. */
 static void test_half_of_a_second(void **state)
 {
     static const struct {
         unsigned ok;
-        uint64_t ago_ms;
+        uint64_t ago_ms; /* of the failure before, and of them */
         bool holds;
-    } cases[] = {{5, 100, true}, {6, 100, false}, {100, 700, false}, {100, 1300, true}};
+    } cases[] = {{5, 100, true},     {6, 100, true},        {7, 100, false},     {100, 900, false},
+                 {100, 1100, false}, {40, 10000, true},     {100, 10000, false}, {6, 1000, true},
+                 {7, 1000, false},   {1000000, 1000, false}};
     (void)state;
     for (unsigned i = 0; i < RBI_ARRAY_SIZE(cases); i++) {
-        suspicion = (struct rbi_suspicion){0};
+        begin();
+        count(1, true, START - cases[i].ago_ms * MS);
         count(cases[i].ok, false, START - cases[i].ago_ms * MS);
         count(5, true, START);
-        assert_int_equal(rbi_suspicion_holds(&suspicion, START), cases[i].holds);
+        if (rbi_suspicion_holds(&suspicion, START) != cases[i].holds) {
+            fail_msg("case %u", i);
+        }
+    }
+}
+
+/* What the second before had counts less and less. */
+static void test_second_slides(void **state)
+{
+    (void)state;
+    for (uint64_t later_ms = 0; later_ms < 1000; later_ms += 50) {
+        begin();
+        count(1, true, START);
+        count(21, false, START);
+        count(1, true, START + 1000 * MS); /* 21 and 1 before */
+        const uint64_t left_ms = 1000 - later_ms;
+        const bool holds = 6 + left_ms / 1000 >= 21 * left_ms / 1000;
+        count(5, true, START + (1000 + later_ms) * MS);
+        if (rbi_suspicion_holds(&suspicion, START + (1000 + later_ms) * MS) != holds) {
+            fail_msg("%u ms later: %s", (unsigned)later_ms, holds ? "not avoided" : "avoided");
+        }
     }
 }
 
@@ -62,17 +102,15 @@ static void test_half_of_a_second(void **state)
 static void test_odd_times(void **state)
 {
     (void)state;
-    suspicion = (struct rbi_suspicion){0};
+    begin();
     count(3, true, START);
     count(2, true, START - 600 * MS);
     assert_true(rbi_suspicion_holds(&suspicion, START));
-    suspicion = (struct rbi_suspicion){0};
-    count(6, false, START);
-    count(5, true, START - 600 * MS); /* an older time forgets nothing */
-    assert_false(rbi_suspicion_holds(&suspicion, START));
-    count(100000, false, START + 10 * MS); /* more than a counter holds */
-    count(6, true, START + 20 * MS);
-    assert_int_equal(suspicion.streak, 6);
+    begin();
+    count(1, true, START);
+    count(7, false, START);
+    count(5, true, START - 2000 * MS); /* an older time forgets nothing */
+    assert_false(rbi_suspicion_holds(&suspicion, START - 2000 * MS));
     const uint64_t year_ns = UINT64_C(365) * 86400 * 1000 * MS;
     count(5, true, START + year_ns);
     assert_true(rbi_suspicion_holds(&suspicion, START + year_ns));
@@ -82,17 +120,15 @@ static void test_odd_times(void **state)
 static void test_size(void **state)
 {
     (void)state;
-    assert_int_equal(sizeof(struct rbi_suspicion), 32);
+    assert_int_equal(sizeof(struct rbi_suspicion), 40);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_five_in_a_row),
-        cmocka_unit_test(test_success_ends_the_row),
-        cmocka_unit_test(test_half_of_a_second),
-        cmocka_unit_test(test_odd_times),
-        cmocka_unit_test(test_size),
+        cmocka_unit_test(test_five_in_a_row),    cmocka_unit_test(test_success_ends_the_row),
+        cmocka_unit_test(test_half_of_a_second), cmocka_unit_test(test_second_slides),
+        cmocka_unit_test(test_odd_times),        cmocka_unit_test(test_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
