@@ -5,7 +5,7 @@
  */
 #include "libclient/internal.h"
 
-#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,11 +47,16 @@ struct rbi_member *rbi_member_find(const struct rbi_cluster *cluster, int32_t in
 void rbi_cluster_free(struct rbi_cluster *cluster)
 {
     if (cluster != NULL) {
+        for (unsigned i = 0; i < cluster->choice_count; i++) {
+            rbi_choice_free(cluster->choices[i]);
+        }
         free(cluster->members);
         free(cluster->ready);
-        free(cluster->turn);
-        free(cluster->owner);
         rbi_caller_free(cluster->caller);
+        free(cluster->absent);
+        free(cluster->imports);
+        free(cluster->missed);
+        free(cluster->policy);
         free(cluster);
     }
 }
@@ -64,131 +69,299 @@ static bool takes_dispatch(const struct rbi_member *member)
            (member->state == RBI_ENDPOINT_READY || member->state == RBI_ENDPOINT_BUSY);
 }
 
-static bool grow_tables(struct rbi_cluster *cluster)
-{
-    const size_t bytes = cluster->member_count * sizeof *cluster->ready;
-    struct rbi_end **ready = realloc(cluster->ready, bytes);
-    if (ready == NULL) {
-        return false;
-    }
-    cluster->ready = ready;
-    struct rbi_end **turn = realloc(cluster->turn, bytes);
-    if (turn == NULL) {
-        return false;
-    }
-    cluster->turn = turn;
-    cluster->ready_room = cluster->member_count;
-    return true;
-}
-
-/* Somebody suspect has his turn only where everybody is. */
-static RBI_COLD void choose_turn(struct rbi_cluster *cluster)
-{
-    for (unsigned i = 0; i < cluster->ready_count; i++) {
-        if (!cluster->ready[i]->fsm.suspect) {
-            cluster->turn[cluster->turn_count++] = cluster->ready[i];
-        }
-    }
-    if (cluster->turn_count == 0) {
-        memcpy(cluster->turn, cluster->ready, cluster->ready_count * sizeof *cluster->turn);
-        cluster->turn_count = cluster->ready_count;
-    }
-}
-
 void rbi_cluster_suspicion(struct ringbus *bus, const struct rbi_end *end)
 {
     struct rbi_cluster *cluster = rbi_cluster_find(bus, end->peer.cluster);
-    if (cluster != NULL) {
-        cluster->turn_count = 0; /* the next pick finds its turn over */
+    for (unsigned i = 0; cluster != NULL && i < cluster->choice_count; i++) {
+        cluster->choices[i]->turn_count = 0; /* the next pick finds its turn over */
     }
 }
 
-void rbi_cluster_refresh(struct ringbus *bus, struct rbi_cluster *cluster)
+/* Broadcasts go to whoever is linked and takes messages, by no rule but that. */
+static bool collect_ready(struct rbi_cluster *cluster)
 {
-    const bool stale = cluster->dispatch_stale != RBI_DISPATCH_HELD;
-    cluster->held = rbi_redeliver_holds(bus, cluster->id);
-    cluster->dispatch_stale = cluster->held ? RBI_DISPATCH_HELD : RBI_DISPATCH_FRESH;
-    if (!stale) {
-        return;
-    }
-    cluster->owner_stale = true;
     cluster->ready_count = 0;
-    cluster->turn_count = 0;
-    if (cluster->ready_room < cluster->member_count && !grow_tables(cluster)) {
-        cluster->dispatch_stale = RBI_DISPATCH_STALE; /* tried again at the next pick */
-        return;
+    if (cluster->ready_room < cluster->member_count) {
+        struct rbi_end **ready =
+            realloc(cluster->ready, cluster->member_count * sizeof *cluster->ready);
+        if (ready == NULL) {
+            return false;
+        }
+        cluster->ready = ready;
+        cluster->ready_room = cluster->member_count;
     }
     for (unsigned i = 0; i < cluster->member_count; i++) {
         if (takes_dispatch(&cluster->members[i])) {
             cluster->ready[cluster->ready_count++] = cluster->members[i].end;
         }
     }
-}
-
-/* Cold: after a change of membership only. */
-static RBI_COLD bool build_owners(struct rbi_cluster *cluster)
-{
-    if (cluster->owner == NULL) {
-        cluster->owner = malloc(RBI_HRW_SLOTS * sizeof *cluster->owner);
-        if (cluster->owner == NULL) {
-            return false;
-        }
-    }
-    struct rbi_hrw_member *members = malloc(cluster->ready_count * sizeof *members);
-    if (members == NULL) {
-        return false;
-    }
-    for (unsigned i = 0; i < cluster->ready_count; i++) {
-        const struct rbi_member *member =
-            rbi_member_find(cluster, cluster->ready[i]->peer.instance);
-        members[i].instance = cluster->ready[i]->peer.instance;
-        members[i].weight = member != NULL ? member->weight : 0;
-    }
-    rbi_hrw_build(cluster->owner, RBI_HRW_SLOTS, members, cluster->ready_count);
-    free(members);
-    cluster->owner_stale = false;
     return true;
 }
 
-static inline struct rbi_end *pick(struct rbi_cluster *cluster, bool keyed, uint64_t key)
+static bool make_first_choice(struct ringbus *bus, struct rbi_cluster *cluster)
 {
-    if (RBI_UNLIKELY(cluster->ready_count == 0)) {
+    static const struct rbi_choice_class plain;
+    if (cluster->absent == NULL) {
+        cluster->absent = calloc(RBI_DIRECTORY_ABSENT_MAX, sizeof *cluster->absent);
+    }
+    if (cluster->choice == NULL) {
+        cluster->choice = rbi_choice_new(&plain);
+        if (cluster->choice != NULL) {
+            cluster->choice->cursor = cluster->cursor;
+            cluster->choices[cluster->choice_count++] = cluster->choice;
+        }
+    }
+    if (cluster->absent == NULL || cluster->choice == NULL) {
+        return false;
+    }
+    for (unsigned i = 0; i < cluster->choice_count; i++) {
+        cluster->choices[i]->stale = true;
+    }
+    return rbi_choice_make(bus, cluster, cluster->choice) == 0;
+}
+
+void rbi_cluster_refresh(struct ringbus *bus, struct rbi_cluster *cluster)
+{
+    const bool stale = (cluster->dispatch_stale & RBI_DISPATCH_STALE) != 0;
+    cluster->held = rbi_redeliver_holds(bus, cluster->id);
+    cluster->dispatch_stale &= (uint8_t)~RBI_DISPATCH_HELD;
+    cluster->dispatch_stale |= cluster->held ? RBI_DISPATCH_HELD : 0U;
+    if (!stale || !collect_ready(cluster) || !make_first_choice(bus, cluster)) {
+        return; /* without memory it is tried again at the next pick */
+    }
+    cluster->dispatch_stale = (cluster->held ? RBI_DISPATCH_HELD : RBI_DISPATCH_FRESH) |
+                              (rbi_route_classless(&cluster->classes) ? 0U : RBI_DISPATCH_CLASSED);
+}
+
+/* ---- the pick --------------------------------------------------------------------------- */
+
+/* A key whose owner takes nothing now, or a table that is to be made. */
+static RBI_COLD struct rbi_end *pick_key_cold(struct ringbus *bus,
+                                              struct rbi_cluster *cluster,
+                                              struct rbi_choice *choice,
+                                              uint64_t key)
+{
+    const struct rbi_keyed *keyed = &choice->keyed;
+    if (keyed->stale && rbi_keyed_make(bus, cluster, choice) != 0) {
+        cluster->refusal.error = RINGBUS_E_NO_MEMORY;
         return NULL;
     }
-    if (keyed) {
-        if (RBI_UNLIKELY(cluster->owner_stale) && !build_owners(cluster)) {
-            return NULL;
-        }
-        const uint16_t owner = cluster->owner[rbi_hrw_slot(key, RBI_HRW_SLOTS)];
-        return RBI_LIKELY(owner < cluster->ready_count) ? cluster->ready[owner] : NULL;
+    const uint16_t owner = keyed->owners[rbi_table_slot(key, keyed->table.shape.slots)];
+    if (owner < keyed->table.member_count && keyed->ends[owner] != NULL) {
+        return keyed->ends[owner];
     }
-    /* The cursor outlives changes of membership, so that nobody is favoured by them. */
-    if (++cluster->cursor >= cluster->turn_count) {
-        cluster->cursor = 0;
-        if (RBI_UNLIKELY(cluster->turn_count == 0)) {
-            choose_turn(cluster);
+    return rbi_keyed_elsewhere(cluster, choice, key);
+}
+
+static inline struct rbi_end *pick_from(struct ringbus *bus,
+                                        struct rbi_cluster *cluster,
+                                        struct rbi_choice *choice,
+                                        bool keyed,
+                                        uint64_t key)
+{
+    if (keyed && RBI_LIKELY(choice->by_key)) {
+        const struct rbi_keyed *table = &choice->keyed;
+        if (RBI_LIKELY(!table->stale)) {
+            const uint16_t owner = table->owners[rbi_table_slot(key, table->table.shape.slots)];
+            if (RBI_LIKELY(owner < table->table.member_count && table->ends[owner] != NULL)) {
+                return table->ends[owner];
+            }
+        }
+        return pick_key_cold(bus, cluster, choice, key);
+    }
+    if (RBI_UNLIKELY(choice->ready_count == 0)) {
+        return NULL;
+    }
+    if (++choice->cursor >= choice->turn_count) {
+        choice->cursor = 0;
+        if (RBI_UNLIKELY(choice->turn_count == 0)) {
+            rbi_choice_turn(choice);
         }
     }
-    return cluster->turn[cluster->cursor];
+    return choice->turn[choice->cursor];
+}
+
+/* The chain has left nobody, or nobody that is linked. */
+static RBI_COLD void
+note_refusal(struct rbi_cluster *cluster, const struct rbi_choice *choice, bool keyed)
+{
+    const bool by_key = keyed && choice->by_key;
+    const uint8_t stage = by_key ? choice->result.keyed_emptied : choice->result.emptied;
+    cluster->refusal.stage = stage;
+    if (stage == RBI_ROUTE_ACL) {
+        cluster->refusal.error = RINGBUS_E_DENIED;
+    } else if (stage == RBI_ROUTE_HEALTH) {
+        cluster->refusal.error = RINGBUS_E_SHIELDED;
+    } else if (stage != RBI_ROUTE_IN && stage != RBI_ROUTE_STATE) {
+        cluster->refusal.error = RINGBUS_E_NO_MATCH;
+    } /* leaving, or not there at all: the members tell it better */
+}
+
+static struct rbi_end *pick_or_tell(struct ringbus *bus,
+                                    struct rbi_cluster *cluster,
+                                    struct rbi_choice *choice,
+                                    bool keyed,
+                                    uint64_t key)
+{
+    struct rbi_end *end = pick_from(bus, cluster, choice, keyed, key);
+    if (end == NULL && cluster->refusal.error == 0) {
+        note_refusal(cluster, choice, keyed);
+    }
+    return end;
+}
+
+static RBI_COLD struct rbi_end *
+pick_cold(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t key)
+{
+    rbi_cluster_refresh(bus, cluster);
+    cluster->refusal = (struct rbi_refusal){.error = 0};
+    if (cluster->held || cluster->choice == NULL) {
+        return NULL;
+    }
+    if ((cluster->dispatch_stale & RBI_DISPATCH_CLASSED) != 0) {
+        const struct rbi_pick pick = {.keyed = keyed, .key = key};
+        return rbi_cluster_pick_for(bus, cluster, &pick);
+    }
+    return pick_or_tell(bus, cluster, cluster->choice, keyed, key);
 }
 
 struct rbi_end *
 rbi_cluster_pick(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t key)
 {
-    if (RBI_UNLIKELY(cluster->dispatch_stale)) {
-        rbi_cluster_refresh(bus, cluster);
-        if (cluster->held) {
-            return NULL;
-        }
+    if (RBI_UNLIKELY(cluster->dispatch_stale != RBI_DISPATCH_FRESH)) {
+        return pick_cold(bus, cluster, keyed, key);
     }
-    return pick(cluster, keyed, key);
+    return pick_from(bus, cluster, cluster->choice, keyed, key);
 }
 
 RBI_COLD struct rbi_end *
-rbi_cluster_pick_held(struct rbi_cluster *cluster, bool keyed, uint64_t key)
+rbi_cluster_pick_held(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t key)
 {
-    return pick(cluster, keyed, key);
+    cluster->refusal = (struct rbi_refusal){.error = 0};
+    return cluster->choice != NULL ? pick_or_tell(bus, cluster, cluster->choice, keyed, key) : NULL;
 }
+
+/* ---- messages that say more of themselves ------------------------------------------------ */
+
+static bool same_class(const struct rbi_choice_class *a, const struct rbi_choice_class *b)
+{
+    return a->rules == b->rules && a->canary == b->canary && strcmp(a->tag, b->tag) == 0;
+}
+
+static struct rbi_choice_class class_of(const struct rbi_cluster *cluster,
+                                        const struct rbi_pick *pick)
+{
+    struct rbi_choice_class class = {.rules = 0};
+    class.rules =
+        rbi_route_rules(&cluster->classes, pick->method, pick->keyed, pick->key, pick->labels);
+    if (pick->tag != NULL) {
+        (void)snprintf(class.tag, sizeof class.tag, "%s", pick->tag);
+    }
+    if (class.tag[0] == '\0' && pick->keyed) {
+        class.canary = rbi_route_canary(&cluster->classes, pick->key);
+    }
+    return class;
+}
+
+/* The choice of a class, in the place of the one unused for longest if need be. */
+static struct rbi_choice *
+choice_of(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_choice_class *class)
+{
+    unsigned at = 1;
+    for (unsigned i = 0; i < cluster->choice_count; i++) {
+        if (same_class(&cluster->choices[i]->class, class)) {
+            return cluster->choices[i];
+        }
+        at = i > 0 && cluster->choices[i]->used < cluster->choices[at]->used ? i : at;
+    }
+    struct rbi_choice *choice = rbi_choice_new(class);
+    if (choice == NULL) {
+        return NULL;
+    }
+    choice->cursor = (unsigned)rbi_random_below(bus, 1024);
+    if (cluster->choice_count < RBI_CHOICES_MAX) {
+        at = cluster->choice_count++;
+    } else {
+        rbi_choice_free(cluster->choices[at]);
+    }
+    cluster->choices[at] = choice;
+    return choice;
+}
+
+static bool is_tried(const struct rbi_pick *pick, const struct rbi_end *end)
+{
+    for (unsigned i = 0; i < pick->tried_count; i++) {
+        if (pick->tried[i] == end->peer.instance) {
+            return true;
+        }
+    }
+    return false;
+}
+
+RBI_COLD struct rbi_end *
+rbi_cluster_pick_for(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_pick *pick)
+{
+    if ((cluster->dispatch_stale & (RBI_DISPATCH_STALE | RBI_DISPATCH_HELD)) != 0) {
+        rbi_cluster_refresh(bus, cluster);
+    }
+    cluster->refusal = (struct rbi_refusal){.error = 0};
+    cluster->diverted = false;
+    if (cluster->held || cluster->choice == NULL) {
+        return NULL;
+    }
+    const struct rbi_choice_class class = class_of(cluster, pick);
+    struct rbi_choice *choice = choice_of(bus, cluster, &class);
+    if (choice == NULL || (choice->stale && rbi_choice_make(bus, cluster, choice) != 0)) {
+        cluster->refusal.error = RINGBUS_E_NO_MEMORY;
+        return NULL;
+    }
+    choice->used = ++bus->picks;
+    struct rbi_end *end = pick_or_tell(bus, cluster, choice, pick->keyed, pick->key);
+    const bool by_key = pick->keyed && choice->by_key;
+    for (unsigned i = 1; end != NULL && is_tried(pick, end); i++) {
+        if (by_key || i > choice->ready_count) {
+            return NULL;
+        }
+        end = pick_or_tell(bus, cluster, choice, false, 0);
+    }
+    return end;
+}
+
+/* ---- time -------------------------------------------------------------------------------- */
+
+void rbi_cluster_again(struct ringbus *bus, struct rbi_cluster *cluster, uint64_t due_ns)
+{
+    cluster->again_ns = rbi_min_u64(cluster->again_ns, due_ns);
+    rbi_target_at_most(bus, due_ns);
+}
+
+void rbi_cluster_miss(struct ringbus *bus,
+                      struct rbi_cluster *cluster,
+                      const struct rbi_member *member)
+{
+    const uint64_t delay_ns = rbi_cluster_policy(cluster)->balance.rehash_delay_ms * RBI_NS_PER_MS;
+    unsigned kept = 0;
+    for (unsigned i = 0; i < cluster->missed_count; i++) {
+        const struct rbi_missed *missed = &cluster->missed[i];
+        if (missed->until_ns > bus->now_ns && missed->instance != member->instance) {
+            cluster->missed[kept++] = *missed;
+        }
+    }
+    cluster->missed_count = kept;
+    struct rbi_missed *larger = realloc(cluster->missed, (kept + 1U) * sizeof *larger);
+    if (larger != NULL && delay_ns > 0 && member->weight > 0) {
+        cluster->missed = larger;
+        cluster->missed[cluster->missed_count++] =
+            (struct rbi_missed){.instance = member->instance,
+                                .weight = member->weight,
+                                .until_ns = bus->now_ns + delay_ns};
+        rbi_cluster_again(bus, cluster, bus->now_ns + delay_ns);
+    } else if (larger != NULL) {
+        cluster->missed = larger;
+    }
+}
+
+/* ---- changes ----------------------------------------------------------------------------- */
 
 void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
 {
@@ -196,7 +369,7 @@ void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
     if (cluster == NULL) {
         return;
     }
-    cluster->dispatch_stale = true;
+    cluster->dispatch_stale |= RBI_DISPATCH_STALE;
     struct rbi_member *member = rbi_member_find(cluster, end->peer.instance);
     if (member == NULL) {
         return;

@@ -5,10 +5,9 @@
  * libclient/cluster.h - the clusters that we target, and what we know of their instances.
  * Part of internal.h: include that.
  */
-#include "bus/hrw.h"
 #include "bus/link.h"
 #include "bus/pidf.h"
-#include "bus/policy.h"
+#include "libclient/choice.h"
 
 struct rbi_caller;
 struct rbi_end;
@@ -40,38 +39,56 @@ struct rbi_member {
     char path[RBI_PATH_MAX + 1];
 };
 
-/** Whether the tables of a cluster can be used as they are. */
-enum rbi_dispatch {
-    RBI_DISPATCH_FRESH = 0,
-    RBI_DISPATCH_STALE = 1, /* to be built anew */
-    RBI_DISPATCH_HELD = 2,  /* fresh, but not for what is new: see held */
+/** One that died while no daemon could say so: its slots wait for it all the same. */
+struct rbi_missed {
+    int32_t instance;
+    uint32_t weight;
+    uint64_t until_ns;
 };
+
+/** Whether a cluster's first choice can be used as it is: bits. */
+#define RBI_DISPATCH_FRESH   0U
+#define RBI_DISPATCH_STALE   1U /* to be made anew */
+#define RBI_DISPATCH_HELD    2U /* not for what is new: see held */
+#define RBI_DISPATCH_CLASSED 4U /* the message decides which choice */
 
 /** A cluster that we target, wholly or some of its instances. */
 struct rbi_cluster {
     uint64_t id;
     bool all;   /* targeted as a whole */
     bool known; /* the daemon named an instance at least once */
-    /* enum rbi_dispatch; true is stale: members changed since the tables were built */
+    /* RBI_DISPATCH_*; not 0: the cold way */
     uint8_t dispatch_stale;
     bool panic;     /* its shields are ignored, as the daemon says */
     bool held;      /* what an instance did not consume goes to another first (redeliver.c) */
     bool redeliver; /* RINGBUS_ON_DOWN_REDELIVER */
     uint32_t redeliver_ms;
+    struct rbi_choice *choice; /* of the class of most messages: choices[0]; NULL: none yet */
+    struct rbi_choice *choices[RBI_CHOICES_MAX];
+    unsigned choice_count;
+    uint64_t epoch;                      /* of the snapshot that they were made from */
+    struct rbi_directory_absent *absent; /* RBI_DIRECTORY_ABSENT_MAX: who died just now */
+    unsigned absent_count;
+    struct rbi_missed *missed;
+    unsigned missed_count;
+    uint64_t again_ns; /* when the choices are to be made anew though nothing has changed */
+    struct rbi_cluster **imports; /* the same of other businesses, in order */
+    unsigned import_count;
+    unsigned importers;        /* clusters that have this one among their imports */
+    bool named;                /* the application has targeted it, wholly or in part */
+    struct rbi_policy *policy; /* NULL: the defaults */
+    struct rbi_route_classes classes;
+    struct rbi_refusal refusal; /* of the last pick that found nobody */
+    bool diverted;              /* the last pick by key went to another rank, as the policy says */
     struct rbi_target_terms target;
     struct rbi_member *members; /* sorted by instance */
     unsigned member_count;
     unsigned member_room;
-    struct rbi_end **ready; /* usable ends, in order of instance */
+    struct rbi_end **ready; /* for broadcasts: usable ends, in order of instance */
     unsigned ready_count;
     unsigned ready_room;
-    struct rbi_end **turn; /* those of them that are not suspect, or all when all are */
-    unsigned turn_count;   /* 0: to be chosen anew */
-    unsigned cursor;       /* in turn */
-    uint16_t *owner;       /* RBI_HRW_SLOTS entries, index into ready; NULL until a keyed pick */
-    bool owner_stale;
-    const struct rbi_policy *policy; /* of the bus's configuration; NULL: the defaults */
-    struct rbi_caller *caller;       /* of requests to it (retry.h); NULL: none so far */
+    unsigned cursor; /* where the turn of a new choice begins */
+    struct rbi_caller *caller; /* of requests to it (retry.h); NULL: none so far */
     char path[RBI_PATH_MAX + 1];
 };
 

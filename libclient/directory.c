@@ -30,6 +30,7 @@ int rbi_directory_map(struct ringbus *bus, int fd, uint64_t bytes, bool hold)
     bus->directory_segment = segment;
     bus->directory = view;
     bus->directory_mapped = true;
+    bus->directory_revision = 0;
     return 0;
 }
 
@@ -47,6 +48,7 @@ void rbi_directory_release_held(struct ringbus *bus)
 struct rbi_directory_instance *rbi_directory_snapshot(const struct rbi_directory_view *view,
                                                       uint64_t cluster,
                                                       struct rbi_directory_cluster *head,
+                                                      struct rbi_directory_absent *waited,
                                                       bool *absent)
 {
     struct rbi_directory_instance *instances = NULL;
@@ -58,7 +60,7 @@ struct rbi_directory_instance *rbi_directory_snapshot(const struct rbi_directory
             break;
         }
         instances = larger;
-        const int r = rbi_directory_read(view, cluster, head, instances, room);
+        const int r = rbi_directory_read_all(view, cluster, head, instances, room, waited);
         if (r == RBI_DIRECTORY_OK) {
             return instances;
         }
@@ -72,6 +74,28 @@ struct rbi_directory_instance *rbi_directory_snapshot(const struct rbi_directory
     }
     free(instances);
     return NULL;
+}
+
+void rbi_directory_look(struct ringbus *bus)
+{
+    const uint64_t revision = rbi_directory_revision(&bus->directory);
+    if (RBI_LIKELY(revision == bus->directory_revision)) {
+        return;
+    }
+    bus->directory_revision = revision;
+    bool imported = false;
+    for (unsigned i = 0; i < bus->cluster_count; i++) {
+        struct rbi_cluster *cluster = bus->clusters[i];
+        if (rbi_directory_epoch(&bus->directory, cluster->id) != cluster->epoch) {
+            cluster->dispatch_stale |= RBI_DISPATCH_STALE;
+            imported = imported || cluster->importers > 0;
+        }
+    }
+    for (unsigned i = 0; imported && i < bus->cluster_count; i++) {
+        if (bus->clusters[i]->import_count > 0) {
+            bus->clusters[i]->dispatch_stale |= RBI_DISPATCH_STALE;
+        }
+    }
 }
 
 /* ---- who is known to be dead ---------------------------------------------------------------- */
@@ -133,7 +157,7 @@ static struct rbi_directory_instance *add_held(struct ringbus *bus,
     struct rbi_directory_cluster held_head;
     bool absent = false;
     struct rbi_directory_instance *held =
-        rbi_directory_snapshot(&bus->held_directory, cluster, &held_head, &absent);
+        rbi_directory_snapshot(&bus->held_directory, cluster, &held_head, NULL, &absent);
     if (held == NULL) {
         return instances;
     }
@@ -156,12 +180,13 @@ static struct rbi_directory_instance *add_held(struct ringbus *bus,
 struct rbi_directory_instance *rbi_directory_list(struct ringbus *bus,
                                                   uint64_t cluster,
                                                   struct rbi_directory_cluster *head,
+                                                  struct rbi_directory_absent *waited,
                                                   bool *absent)
 {
     struct rbi_directory_instance *instances =
-        rbi_directory_snapshot(&bus->directory, cluster, head, absent);
+        rbi_directory_snapshot(&bus->directory, cluster, head, waited, absent);
     if (bus->held_segment.base != NULL && *absent) {
-        instances = rbi_directory_snapshot(&bus->held_directory, cluster, head, absent);
+        instances = rbi_directory_snapshot(&bus->held_directory, cluster, head, waited, absent);
     } else if (bus->held_segment.base != NULL && instances != NULL) {
         instances = add_held(bus, cluster, head, instances);
     }

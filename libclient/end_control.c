@@ -282,8 +282,10 @@ void rbi_end_peer_gone(struct ringbus *bus, struct rbi_end *end, enum rbi_reason
 
 void rbi_end_withdrawn(struct ringbus *bus, struct rbi_end *end)
 {
+    /* The daemon may have said why, before it told the peer. */
+    rbi_control_input(bus);
     end->read_out = true; /* the same goes for all that follows, but for its DISCONNECT */
-    if (end->phase == RBI_END_LEAVING) {
+    if (end->phase == RBI_END_LEAVING && end->leave_reason != RBI_REASON_DENIED) {
         end->leave_reason = RBI_REASON_GIVEN_UP; /* before it ended itself */
     }
     rbi_end_peer_gone(bus, end, RBI_REASON_GIVEN_UP);

@@ -35,7 +35,8 @@ static int add_cluster(struct rbi_explain *explain, const char *path)
     struct rbi_directory_cluster *head = &explain->heads[at];
     const uint64_t id = rbi_cluster_id(path, strlen(path));
     bool absent = false;
-    struct rbi_directory_instance *instances = rbi_directory_list(explain->bus, id, head, &absent);
+    struct rbi_directory_instance *instances =
+        rbi_directory_list(explain->bus, id, head, NULL, &absent);
     if (instances == NULL && !absent) {
         return rbi_fail(explain->bus, RINGBUS_E_NO_MEMORY,
                         "the directory cannot be read now: memory is short, or it keeps changing");
@@ -113,7 +114,7 @@ static int labels_of_other(struct rbi_explain *explain, const char *caller)
         return rbi_fail(explain->bus, RINGBUS_E_PATH, "the caller is not the path of an instance");
     }
     struct rbi_directory_instance *instances =
-        rbi_directory_list(explain->bus, pidf.cluster, &head, &absent);
+        rbi_directory_list(explain->bus, pidf.cluster, &head, NULL, &absent);
     bool found = false;
     for (uint32_t i = 0; instances != NULL && i < head.instance_count; i++) {
         if (instances[i].instance == pidf.instance) {

@@ -67,7 +67,8 @@ add_cluster(struct ringbus *bus, uint64_t id, const char *path, unsigned length)
         return NULL;
     }
     cluster->id = id;
-    cluster->owner_stale = true;
+    cluster->dispatch_stale = RBI_DISPATCH_STALE;
+    cluster->again_ns = RBI_NEVER;
     cluster->cursor = (unsigned)rbi_random_below(bus, 1024);
     (void)snprintf(cluster->path, sizeof cluster->path, "%.*s", (int)length, path);
     bus->clusters[bus->cluster_count++] = cluster;
@@ -411,7 +412,7 @@ do_instances(struct ringbus *bus, const char *path, struct ringbus_instance *out
     const unsigned room = max > 65536 ? 65536U : (unsigned)max;
     bool absent = false;
     struct rbi_directory_instance *instances =
-        rbi_directory_list(bus, rbi_cluster_id(path, info.length), &head, &absent);
+        rbi_directory_list(bus, rbi_cluster_id(path, info.length), &head, NULL, &absent);
     if (instances == NULL) {
         return absent ? rbi_fail(bus, RINGBUS_E_NO_SERVICE, "no cluster %s is known", path)
                       : rbi_fail(bus, RINGBUS_E_NOT_READY, "%s changes too fast; try again", path);

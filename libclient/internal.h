@@ -23,6 +23,7 @@
 #include "bus/wire.h"
 #include "bus/wire_stream.h"
 #include "libclient/attributes.h"
+#include "libclient/choice.h"
 #include "libclient/cluster.h"
 #include "libclient/control.h"
 #include "libclient/drain.h"
@@ -170,7 +171,9 @@ struct ringbus {
     struct rbi_directory_view held_directory;
     struct rbi_pidf *gone; /* whose links told of their end while no daemon could */
     unsigned gone_count;
-    uint64_t sweep_ns; /* when who was not named by a new daemon is dropped; RBI_NEVER */
+    uint64_t directory_revision; /* as of the last look */
+    uint64_t picks;              /* number of the last pick that took the cold way */
+    uint64_t sweep_ns;           /* when who was not named by a new daemon is dropped; RBI_NEVER */
     bool directory_mapped;
     void *guard_page;
     ck_hs_t peers; /* &end->peer of every end, by (cluster, instance) */
@@ -548,15 +551,56 @@ struct rbi_member *rbi_member_find(const struct rbi_cluster *cluster, int32_t in
  */
 struct rbi_member *rbi_member_add(struct rbi_cluster *cluster, int32_t instance);
 void rbi_cluster_free(struct rbi_cluster *cluster);
-/** Rebuilds the list of usable ends. */
+/** Makes the choices of a cluster fresh: what was chosen before does not count any more. */
 void rbi_cluster_refresh(struct ringbus *bus, struct rbi_cluster *cluster);
-/** The end for a key, or the next in turn; NULL when none is usable. */
+/** The end for a key, or one of those that take messages without; NULL: cluster->refusal. */
 struct rbi_end *
 rbi_cluster_pick(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t key);
+/** The same for a message that says more of itself. Cold. */
+struct rbi_end *
+rbi_cluster_pick_for(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_pick *pick);
 /** An end became suspect or stopped being so: who is next in turn is to be chosen anew. */
 void rbi_cluster_suspicion(struct ringbus *bus, const struct rbi_end *end);
 /** The same in a cluster that is held and refreshed, for what it is held for. */
-struct rbi_end *rbi_cluster_pick_held(struct rbi_cluster *cluster, bool keyed, uint64_t key);
+struct rbi_end *
+rbi_cluster_pick_held(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t key);
+
+/** The choices are to be made anew at that time at the latest. */
+void rbi_cluster_again(struct ringbus *bus, struct rbi_cluster *cluster, uint64_t due_ns);
+/** It died, and no daemon was there to say so: its slots of the hash table wait for it here. */
+void rbi_cluster_miss(struct ringbus *bus,
+                      struct rbi_cluster *cluster,
+                      const struct rbi_member *member);
+
+/* ---- choice.c, keyed.c ------------------------------------------------------------------- */
+
+/** A choice of a class, from a cluster that has room for one. NULL: no memory. */
+struct rbi_choice *rbi_choice_new(const struct rbi_choice_class *class);
+void rbi_choice_free(struct rbi_choice *choice);
+/** Runs the chain on the directory as it is, and collects who is linked. @return 0; -ENOMEM */
+int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_choice *choice);
+/** End of an instance that can be sent to now, or NULL. */
+struct rbi_end *rbi_choice_end(const struct rbi_cluster *cluster, int32_t instance);
+/** Lets somebody suspect have his turn only where everybody is. */
+void rbi_choice_turn(struct rbi_choice *choice);
+/**
+ * The table by key, made anew where members have changed. @return 0; -ENOMEM, then there is none
+ */
+int rbi_keyed_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_choice *choice);
+void rbi_keyed_free(struct rbi_keyed *keyed);
+/** The owner of the key cannot be sent to: another rank, where the policy has it, or why not. */
+struct rbi_end *
+rbi_keyed_elsewhere(struct rbi_cluster *cluster, const struct rbi_choice *choice, uint64_t key);
+
+/* ---- policy.c ----------------------------------------------------------------------------- */
+
+/** The policy of a cluster; the defaults where it has none of its own. */
+const struct rbi_policy *rbi_cluster_policy(const struct rbi_cluster *cluster);
+/** Takes over what the snapshot names. What cannot be read now stays as it was. */
+void rbi_cluster_take_policy(struct ringbus *bus, struct rbi_cluster *cluster, uint64_t key);
+
+/* ---- cluster.c ---------------------------------------------------------------------------- */
+
 /** An end became usable or stopped being so. */
 void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end);
 /** An EVENT of the daemon. */
@@ -609,17 +653,22 @@ void rbi_directory_release_held(struct ringbus *bus);
 void rbi_directory_note_gone(struct ringbus *bus, const struct rbi_pidf *pidf);
 /**
  * Copies a cluster's snapshot whole.
+ * @param waited  RBI_DIRECTORY_ABSENT_MAX: those who died just now; or NULL
  * @return instances, freed by the caller; NULL: @p absent, or it cannot be had now
  */
 struct rbi_directory_instance *rbi_directory_snapshot(const struct rbi_directory_view *view,
                                                       uint64_t cluster,
                                                       struct rbi_directory_cluster *head,
+                                                      struct rbi_directory_absent *waited,
                                                       bool *absent);
 /** The same, with those whom the daemon before had listed, while they may still come back. */
 struct rbi_directory_instance *rbi_directory_list(struct ringbus *bus,
                                                   uint64_t cluster,
                                                   struct rbi_directory_cluster *head,
+                                                  struct rbi_directory_absent *waited,
                                                   bool *absent);
+/** The directory has changed since the last look: who picks from what has, chooses anew. */
+void rbi_directory_look(struct ringbus *bus);
 
 /* ---- health.c --------------------------------------------------------------------------- */
 

@@ -115,8 +115,8 @@ static bool go_on(struct ringbus *bus, struct rbi_end *end, const struct rbi_ret
         return false;
     }
     rbi_cluster_refresh(bus, cluster);
-    for (unsigned tries = keyed ? 1 : cluster->ready_count; tries > 0; tries--) {
-        struct rbi_end *to = rbi_cluster_pick_held(cluster, keyed, record->key);
+    for (unsigned tries = keyed ? 1 : cluster->member_count; tries > 0; tries--) {
+        struct rbi_end *to = rbi_cluster_pick_held(bus, cluster, keyed, record->key);
         if (to == NULL || !to->usable) {
             break;
         }

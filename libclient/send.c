@@ -17,6 +17,18 @@ static bool is_leaving(const struct rbi_member *member)
            (member->end != NULL && member->end->drain.peer);
 }
 
+/* The choice has said why. */
+static RBI_COLD int refuse(struct ringbus *bus, const struct rbi_cluster *cluster)
+{
+    const struct rbi_refusal *refusal = &cluster->refusal;
+    if (refusal->instance != 0) {
+        const struct rbi_pidf owner = {.cluster = cluster->id, .instance = refusal->instance};
+        return rbi_fail_fast(bus, refusal->error, &owner, 0);
+    }
+    return rbi_fail(bus, refusal->error, "%s: nobody is left after the stage \"%s\"", cluster->path,
+                    rbi_route_stage_name((enum rbi_route_stage)refusal->stage));
+}
+
 /* Says precisely why nobody can take it; the failed sends are not the fast ones. */
 int rbi_send_no_peer(struct ringbus *bus, const struct ringbus_addr *to)
 {
@@ -51,6 +63,9 @@ int rbi_send_no_peer(struct ringbus *bus, const struct ringbus_addr *to)
         return rbi_redeliver_refuse(bus, cluster);
     }
     rbi_count(bus, RBI_COUNTER_no_peer, 1);
+    if (cluster->refusal.error != 0) {
+        return refuse(bus, cluster);
+    }
     if (cluster->member_count == 0) {
         return rbi_fail_fast(bus, cluster->known ? RINGBUS_E_NO_INSTANCE : RINGBUS_E_NO_SERVICE,
                              &peer, 0);

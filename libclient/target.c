@@ -240,7 +240,7 @@ member_present(struct ringbus *bus, struct rbi_cluster *cluster, const struct rb
     member->weight = event->weight;
     member->seen = true;
     (void)snprintf(member->path, sizeof member->path, "%s", event->path.bytes);
-    cluster->dispatch_stale = true;
+    cluster->dispatch_stale |= RBI_DISPATCH_STALE;
     if (new_life && member->end != NULL && !member->end->loop &&
         member->end->peer.incarnation != event->incarnation) {
         rbi_end_peer_gone(bus, member->end, RBI_REASON_REPLACED);
@@ -259,6 +259,9 @@ member_removed(struct ringbus *bus, struct rbi_cluster *cluster, const struct rb
         return;
     }
     struct rbi_end *end = rbi_end_find(bus, cluster->id, event->instance);
+    if (bus->control.phase != RBI_CONTROL_ON && event->reason != RBI_REASON_LEFT) {
+        rbi_cluster_miss(bus, cluster, member);
+    }
     if (end != NULL && end->phase == RBI_END_INTRODUCING) {
         rbi_end_free(bus, end);
     } else if (end != NULL && !end->loop && end->peer.incarnation == event->incarnation) {
@@ -275,7 +278,7 @@ member_removed(struct ringbus *bus, struct rbi_cluster *cluster, const struct rb
         member->incarnation = 0;
         member->retry_ns = RBI_NEVER;
     }
-    cluster->dispatch_stale = true;
+    cluster->dispatch_stale |= RBI_DISPATCH_STALE;
 }
 
 static bool member_is_linked(const struct rbi_cluster *cluster, int32_t instance)
@@ -380,6 +383,11 @@ uint64_t rbi_target_tick(struct ringbus *bus, uint64_t now_ns)
     uint64_t next_ns = bus->sweep_ns;
     for (unsigned c = 0; c < bus->cluster_count; c++) {
         struct rbi_cluster *cluster = bus->clusters[c];
+        if (cluster->again_ns <= now_ns) {
+            cluster->again_ns = RBI_NEVER;
+            cluster->dispatch_stale |= RBI_DISPATCH_STALE;
+        }
+        next_ns = rbi_min_u64(next_ns, cluster->again_ns);
         for (unsigned m = 0; m < cluster->member_count; m++) {
             struct rbi_member *member = &cluster->members[m];
             if (!member->wanted) {

@@ -171,6 +171,7 @@ static void look_at_daemon(struct ringbus *bus)
             bus->control.attention_seen = attention;
             rbi_control_input(bus);
         }
+        rbi_directory_look(bus);
     }
     if (bus->control.phase == RBI_CONTROL_HELLO || bus->control.phase == RBI_CONTROL_REGISTER) {
         rbi_control_input(bus); /* no attention word before we are registered */

@@ -116,7 +116,8 @@ static bool withdraw(const struct rbi_end *end, uint64_t first)
 {
     const bool given_up = end->leave_reason == RBI_REASON_SILENT ||
                           end->leave_reason == RBI_REASON_CRASHED ||
-                          end->leave_reason == RBI_REASON_REPLACED;
+                          end->leave_reason == RBI_REASON_REPLACED ||
+                          end->leave_reason == RBI_REASON_DENIED;
     if (!given_up || !end->peer_fenced) {
         return false;
     }

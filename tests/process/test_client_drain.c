@@ -82,10 +82,11 @@ static void test_senders_acknowledge(void **state)
     (void)state;
     const struct ringbus_addr any = up();
     CHECK(ringbus_drained(b.bus) == 0);
+    send_any(&any, 2); /* the next ones need not look around */
     CHECK(ringbus_drain(b.bus) == 0);
     CHECK(ringbus_drain(b.bus) == 0); /* once is enough */
     /* Whoever has not heard of it goes on; until it has, nothing is over. */
-    send_any(&any, 10);
+    send_any(&any, 8);
     for (unsigned i = 0; i < 20; i++) {
         CHECK(ringbus_poll(b.bus, 100) >= 0);
         CHECK(ringbus_wait(b.bus, 1) >= 0);

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libclient/choice.c - from a cluster's snapshot to those who take messages: reads the directory,
+ * runs the router chain, collects the links. Off the hot path: after a change only.
+ */
+#include "libclient/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+struct rbi_choice *rbi_choice_new(const struct rbi_choice_class *class)
+{
+    struct rbi_choice *choice = calloc(1, sizeof *choice);
+    if (choice != NULL) {
+        choice->class = *class;
+        choice->stale = true;
+    }
+    return choice;
+}
+
+void rbi_choice_free(struct rbi_choice *choice)
+{
+    if (choice != NULL) {
+        rbi_keyed_free(&choice->keyed);
+        free(choice->entries);
+        free(choice->ready);
+        free(choice->weights);
+        free(choice->turn);
+        free(choice);
+    }
+}
+
+static bool reserve_entries(struct rbi_choice *choice, unsigned count)
+{
+    if (count <= choice->entry_room) {
+        return true;
+    }
+    struct rbi_route_entry *entries = realloc(choice->entries, count * sizeof *entries);
+    if (entries == NULL) {
+        return false;
+    }
+    choice->entries = entries;
+    choice->entry_room = count;
+    return true;
+}
+
+static bool reserve_ready(struct rbi_choice *choice, unsigned count)
+{
+    if (count <= choice->ready_room) {
+        return true;
+    }
+    struct rbi_end **ready = realloc(choice->ready, count * sizeof *ready);
+    choice->ready = ready != NULL ? ready : choice->ready;
+    struct rbi_end **turn = realloc(choice->turn, count * sizeof *turn);
+    choice->turn = turn != NULL ? turn : choice->turn;
+    uint32_t *weights = realloc(choice->weights, count * sizeof *weights);
+    choice->weights = weights != NULL ? weights : choice->weights;
+    if (ready == NULL || turn == NULL || weights == NULL) {
+        return false;
+    }
+    choice->ready_room = count;
+    return true;
+}
+
+/* ---- what the directory says ---------------------------------------------------------------- */
+
+/* The clusters that may serve, the target first, as far as they can be read. */
+struct offers {
+    unsigned count;
+    struct rbi_cluster *clusters[1 + RBI_REALMS_MAX];
+    struct rbi_route_cluster routes[1 + RBI_REALMS_MAX];
+    struct rbi_directory_instance *instances[1 + RBI_REALMS_MAX];
+};
+
+static void offers_free(struct offers *offers)
+{
+    for (unsigned i = 0; i < offers->count; i++) {
+        free(offers->instances[i]);
+    }
+}
+
+/* Without a directory that has it: what the daemon's events have told. */
+static struct rbi_directory_instance *instances_told(const struct rbi_cluster *cluster,
+                                                     struct rbi_directory_cluster *head)
+{
+    struct rbi_directory_instance *instances =
+        calloc(cluster->member_count + 1U, sizeof *instances);
+    *head = (struct rbi_directory_cluster){.cluster = cluster->id};
+    for (unsigned i = 0; instances != NULL && i < cluster->member_count; i++) {
+        const struct rbi_member *member = &cluster->members[i];
+        if (member->incarnation != 0) {
+            struct rbi_directory_instance *instance = &instances[head->instance_count++];
+            instance->instance = member->instance;
+            instance->incarnation = member->incarnation;
+            instance->state = member->state;
+            instance->weight = member->weight;
+        }
+    }
+    return instances;
+}
+
+/*
+ * Between the word of an instance in its lane, that it leaves, and that of the daemon: what it was
+ * acknowledged counts.
+ */
+static void note_draining(const struct rbi_cluster *cluster,
+                          struct rbi_directory_instance *instances,
+                          unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        const struct rbi_member *member = rbi_member_find(cluster, instances[i].instance);
+        if (member != NULL && member->end != NULL && member->end->drain.peer) {
+            instances[i].state = RBI_ENDPOINT_DRAINING;
+        }
+    }
+}
+
+/* @return false: no memory */
+static bool read_offer(struct ringbus *bus, struct offers *offers, struct rbi_cluster *cluster)
+{
+    struct rbi_directory_cluster head;
+    bool absent = false;
+    struct rbi_directory_instance *instances = NULL;
+    cluster->absent_count = 0;
+    if (bus->directory_mapped) {
+        instances = rbi_directory_list(bus, cluster->id, &head, cluster->absent, &absent);
+    }
+    if (instances != NULL) {
+        cluster->absent_count = head.absent_count;
+        cluster->epoch = head.epoch;
+        rbi_cluster_take_policy(bus, cluster, head.policy);
+    } else {
+        instances = instances_told(cluster, &head);
+    }
+    if (instances == NULL) {
+        return false;
+    }
+    note_draining(cluster, instances, head.instance_count);
+    offers->clusters[offers->count] = cluster;
+    offers->instances[offers->count] = instances;
+    offers->routes[offers->count] = (struct rbi_route_cluster){
+        .instances = instances,
+        .count = head.instance_count,
+        .panic = (head.flags & RBI_CLUSTER_PANIC) != 0,
+    };
+    offers->count++;
+    return true;
+}
+
+static bool read_offers(struct ringbus *bus, struct offers *offers, struct rbi_cluster *cluster)
+{
+    offers->count = 0;
+    if (!read_offer(bus, offers, cluster)) {
+        return false;
+    }
+    for (unsigned i = 0; i < cluster->import_count; i++) {
+        if (!read_offer(bus, offers, cluster->imports[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- a choice ------------------------------------------------------------------------------- */
+
+struct rbi_end *rbi_choice_end(const struct rbi_cluster *cluster, int32_t instance)
+{
+    const struct rbi_member *member = rbi_member_find(cluster, instance);
+    struct rbi_end *end = member != NULL && member->wanted ? member->end : NULL;
+    return end != NULL && end->phase == RBI_END_LINKED && end->usable && !end->drain.peer ? end
+                                                                                          : NULL;
+}
+
+/* Of a cluster that is targeted in part the rest is as if it was not there. */
+static bool is_target(const struct rbi_cluster *cluster, int32_t instance)
+{
+    const struct rbi_member *member = rbi_member_find(cluster, instance);
+    return cluster->all || (member != NULL && member->wanted);
+}
+
+static bool collect_ready(struct rbi_choice *choice, const struct offers *offers)
+{
+    choice->ready_count = 0;
+    choice->turn_count = 0;
+    if (!reserve_ready(choice, choice->result.in_count)) {
+        return false;
+    }
+    for (unsigned i = 0; i < choice->result.entry_count; i++) {
+        struct rbi_route_entry *entry = &choice->entries[i];
+        const struct rbi_cluster *cluster = offers->clusters[entry->cluster];
+        const int32_t instance = offers->instances[entry->cluster][entry->index].instance;
+        entry->index = (uint32_t)instance; /* the snapshot ends here */
+        if (!is_target(cluster, instance)) {
+            entry->weight = 0;
+            entry->hash_weight = 0;
+        }
+        struct rbi_end *end = entry->weight > 0 ? rbi_choice_end(cluster, instance) : NULL;
+        if (end != NULL) {
+            choice->weights[choice->ready_count] = entry->weight;
+            choice->ready[choice->ready_count++] = end;
+        }
+    }
+    return true;
+}
+
+int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_choice *choice)
+{
+    struct offers offers;
+    const struct rbi_route_caller caller = {.set = bus->set != NULL ? bus->set : "",
+                                            .idc = bus->idc != NULL ? bus->idc : "",
+                                            .node = -1};
+    const struct rbi_route_message message = {
+        .tag = choice->class.tag, .rules = choice->class.rules, .canary = choice->class.canary};
+    bool whole = read_offers(bus, &offers, cluster);
+    const struct rbi_route_input input = {.caller = &caller,
+                                          .message = &message,
+                                          .policy = rbi_cluster_policy(cluster),
+                                          .clusters = offers.routes,
+                                          .cluster_count = offers.count,
+                                          .now_ns = bus->now_ns};
+    whole = whole && reserve_entries(choice, rbi_route_room(&input));
+    if (whole) {
+        rbi_route_run(&input, &choice->memory, choice->entries, &choice->result);
+        choice->realm = offers.clusters[choice->result.realm];
+        whole = collect_ready(choice, &offers);
+    }
+    offers_free(&offers);
+    const uint32_t mode = input.policy->balance.mode;
+    choice->by_key =
+        mode == RBI_BALANCE_AUTO || mode == RBI_BALANCE_HASH || mode == RBI_BALANCE_MAGLEV;
+    choice->keyed.stale = true;
+    choice->stale = !whole;
+    if (whole && choice->result.again_ns != 0) {
+        rbi_cluster_again(bus, cluster, choice->result.again_ns);
+    }
+    return whole ? 0 : -ENOMEM;
+}
+
+void rbi_choice_turn(struct rbi_choice *choice)
+{
+    for (unsigned i = 0; i < choice->ready_count; i++) {
+        if (!choice->ready[i]->fsm.suspect) {
+            choice->turn[choice->turn_count++] = choice->ready[i];
+        }
+    }
+    if (choice->turn_count == 0 && choice->ready_count > 0) {
+        memcpy(choice->turn, choice->ready, choice->ready_count * sizeof *choice->turn);
+        choice->turn_count = choice->ready_count;
+    }
+}

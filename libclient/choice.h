@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_LIBCLIENT_CHOICE_H
+#define RINGBUS_LIBCLIENT_CHOICE_H
+/*
+ * libclient/choice.h - one instance of several: what is kept of a cluster's snapshot so that a
+ * send chooses with a few loads. Part of internal.h: include that.
+ *
+ *   snapshot -> router chain (bus/route.h) -> choice: who takes messages, without a key and by key
+ *
+ * A choice is for messages of one class: most clusters know one only. It is made anew when the
+ * snapshot's epoch, a link or a deadline of the chain has changed, never for a message.
+ */
+#include "bus/route.h"
+#include "bus/route_class.h"
+#include "bus/table.h"
+
+struct rbi_cluster;
+struct rbi_end;
+struct ringbus;
+
+/** Choices that one cluster keeps; the one unused for longest goes. */
+#define RBI_CHOICES_MAX 8U
+
+/** What the chain asks of a message: all zero is the class of most. */
+struct rbi_choice_class {
+    uint32_t rules;
+    uint32_t canary;
+    char tag[RBI_LABEL_MAX + 1];
+};
+
+/** By key: slot table over the members that the directory names, whether linked or not. */
+struct rbi_keyed {
+    struct rbi_table table; /* owns its owners and members */
+    uint64_t fingerprint;   /* of the table; 0: none yet */
+    uint16_t *owners;
+    struct rbi_table_member *members;
+    struct rbi_end **ends; /* by member; NULL: not to be sent to now */
+    uint32_t *absent;      /* bit by member: died just now, its slots wait for it */
+    uint32_t *shielded;    /* bit by member */
+    unsigned room;         /* of members, ends, bits */
+    bool stale;            /* to be compared with the entries before the next pick by key */
+};
+
+struct rbi_choice {
+    struct rbi_choice_class class;
+    struct rbi_route_memory memory;
+    struct rbi_route_entry *entries; /* of the chain's last run */
+    unsigned entry_room;
+    struct rbi_route_result result;
+    struct rbi_cluster *realm; /* whose instances those are that are in */
+    uint64_t used;             /* number of the last pick through the cold way */
+    bool stale;
+    bool by_key; /* the policy is one by which a key decides */
+    /* Without a key: usable ends, in order of instance. */
+    struct rbi_end **ready;
+    uint32_t *weights;
+    unsigned ready_count;
+    unsigned ready_room;
+    struct rbi_end **turn; /* those of them that are not suspect, or all when all are */
+    unsigned turn_count;   /* 0: to be chosen anew */
+    unsigned cursor;       /* in turn; outlives changes, so that nobody is favoured by them */
+    struct rbi_keyed keyed;
+};
+
+/** What a message asks of whoever is chosen. */
+struct rbi_pick {
+    bool keyed;
+    uint64_t key;
+    const char *tag; /* NULL or "": untagged */
+    uint32_t method;
+    uint32_t labels[RBI_LABELS_MAX];
+    const int32_t *tried; /* instances that are not to be chosen again, without a key */
+    unsigned tried_count;
+};
+
+/** Why the last pick found nobody. */
+struct rbi_refusal {
+    int error; /* enum ringbus_error; 0: nothing but that nobody is ready */
+    int32_t instance;
+    uint8_t stage; /* enum rbi_route_stage */
+    uint8_t rule;
+};
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libclient/keyed.c - choice by key. The table is a pure function of the instances that the
+ * directory names and of those that died just now, whatever is linked, near or healthy here: so
+ * every caller sends a key to the same place, or waits, and never to a second best in silence.
+ */
+#include "libclient/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool bit_get(const uint32_t *bits, unsigned i)
+{
+    return (bits[i / 32] >> (i % 32) & 1U) != 0;
+}
+
+static void bit_set(uint32_t *bits, unsigned i)
+{
+    bits[i / 32] |= 1U << (i % 32);
+}
+
+static unsigned words_of(unsigned bits)
+{
+    return bits / 32 + 1;
+}
+
+void rbi_keyed_free(struct rbi_keyed *keyed)
+{
+    free(keyed->owners);
+    free(keyed->members);
+    free(keyed->ends);
+    free(keyed->absent);
+    free(keyed->shielded);
+    memset(keyed, 0, sizeof *keyed);
+    keyed->stale = true;
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static struct rbi_table_shape shape_of(const struct rbi_balance_policy *balance)
+{
+    const bool maglev = balance->mode == RBI_BALANCE_MAGLEV;
+    /* Who never asks a second rank need not know it: the first is the same either way. */
+    const bool ranks = balance->on_shield == RBI_ON_SHIELD_FAILOVER || balance->hash_bound != 0;
+    return (struct rbi_table_shape){.kind = maglev ? RBI_TABLE_MAGLEV : RBI_TABLE_HRW,
+                                    .slots = maglev                ? RBI_TABLE_SLOTS_MAGLEV
+                                             : balance->slots != 0 ? balance->slots
+                                                                   : RBI_TABLE_SLOTS_LARGE,
+                                    .ranks = ranks ? balance->ranks : 1,
+                                    .strict = maglev ? 0 : balance->strict};
+}
+
+/* Brings @p owners up to date from the table before. @return false: no memory */
+static bool build(struct rbi_keyed *keyed,
+                  const struct rbi_table_shape *shape,
+                  const struct rbi_table_member *members,
+                  unsigned count)
+{
+    const struct rbi_table *old = keyed->fingerprint != 0 ? &keyed->table : NULL;
+    const unsigned old_count = old != NULL ? old->member_count : 0;
+    struct rbi_table_build work;
+    void *scratch = malloc(rbi_table_scratch_bytes(shape, count, old_count) + 1);
+    if (scratch == NULL) {
+        return false;
+    }
+    rbi_table_build_begin(&work, shape, old, members, count, keyed->owners, scratch);
+    while (!rbi_table_build_step(&work, UINT32_MAX)) {
+    }
+    free(scratch);
+    return true;
+}
+
+/* The daemon has it already. */
+static bool
+read_table(struct ringbus *bus, struct rbi_keyed *keyed, uint64_t fingerprint, uint64_t bytes)
+{
+    uint64_t size = 0;
+    if (!bus->directory_mapped) {
+        return false;
+    }
+    const int r =
+        rbi_directory_read_blob(&bus->directory, fingerprint, keyed->owners, bytes, &size);
+    if (r == RBI_DIRECTORY_BUSY) {
+        keyed->fingerprint = 0; /* the table before is overwritten in part */
+    }
+    return r == RBI_DIRECTORY_OK && size == bytes;
+}
+
+/* Takes @p members, from malloc, over. @return 0; -ENOMEM: there is no table then */
+static int use_members(struct ringbus *bus,
+                       struct rbi_keyed *keyed,
+                       const struct rbi_table_shape *shape,
+                       struct rbi_table_member *members,
+                       unsigned count)
+{
+    const uint64_t fingerprint = rbi_table_fingerprint(shape, members, count);
+    if (fingerprint == keyed->fingerprint) {
+        free(members);
+        return 0;
+    }
+    const uint64_t bytes = rbi_table_owner_bytes(shape);
+    const bool fits =
+        keyed->fingerprint != 0 && rbi_table_owner_bytes(&keyed->table.shape) == bytes;
+    if (!fits) {
+        free(keyed->owners);
+        keyed->owners = malloc(bytes);
+        keyed->fingerprint = 0;
+    }
+    const bool there = keyed->owners != NULL && (read_table(bus, keyed, fingerprint, bytes) ||
+                                                 build(keyed, shape, members, count));
+    free(keyed->members);
+    keyed->members = there ? members : NULL;
+    if (!there) {
+        free(members);
+        keyed->fingerprint = 0;
+        return -ENOMEM;
+    }
+    keyed->fingerprint = fingerprint;
+    keyed->table = (struct rbi_table){
+        .shape = *shape, .members = members, .member_count = count, .owners = keyed->owners};
+    return 0;
+}
+
+/* ---- members ---------------------------------------------------------------------------------- */
+
+/* Who counts for keys: those of the directory, and those whose slots wait for them. */
+static struct rbi_table_member *members_of(const struct ringbus *bus,
+                                           const struct rbi_cluster *cluster,
+                                           const struct rbi_choice *choice,
+                                           unsigned *count)
+{
+    struct rbi_table_member *members =
+        malloc((choice->result.entry_count + cluster->absent_count + cluster->missed_count + 1U) *
+               sizeof *members);
+    *count = 0;
+    if (members == NULL) {
+        return NULL;
+    }
+    for (unsigned i = 0; i < choice->result.entry_count; i++) {
+        const struct rbi_route_entry *entry = &choice->entries[i];
+        const int32_t instance = (int32_t)entry->index;
+        /* Who asked that messages go on to another instance waits for none. */
+        if (entry->hash_weight > 0 &&
+            (!cluster->redeliver || rbi_choice_end(choice->realm, instance) != NULL)) {
+            members[(*count)++] =
+                (struct rbi_table_member){.instance = instance, .weight = entry->hash_weight};
+        }
+    }
+    if (choice->realm != cluster || cluster->redeliver) {
+        *count = rbi_table_sort(members, *count);
+        return members;
+    }
+    for (unsigned i = 0; i < cluster->absent_count; i++) {
+        members[(*count)++] = (struct rbi_table_member){.instance = cluster->absent[i].instance,
+                                                        .weight = cluster->absent[i].weight};
+    }
+    for (unsigned i = 0; i < cluster->missed_count; i++) {
+        if (cluster->missed[i].until_ns > bus->now_ns) {
+            members[(*count)++] = (struct rbi_table_member){.instance = cluster->missed[i].instance,
+                                                            .weight = cluster->missed[i].weight};
+        }
+    }
+    *count = rbi_table_sort(members, *count);
+    return members;
+}
+
+static bool reserve(struct rbi_keyed *keyed, unsigned count)
+{
+    if (count > keyed->room || keyed->ends == NULL) {
+        free(keyed->ends);
+        free(keyed->absent);
+        free(keyed->shielded);
+        keyed->ends = malloc((count + 1U) * sizeof *keyed->ends);
+        keyed->absent = malloc(words_of(count) * sizeof *keyed->absent);
+        keyed->shielded = malloc(words_of(count) * sizeof *keyed->shielded);
+        keyed->room = count;
+        if (keyed->ends == NULL || keyed->absent == NULL || keyed->shielded == NULL) {
+            free(keyed->ends);
+            keyed->ends = NULL;
+            return false;
+        }
+    }
+    memset(keyed->absent, 0, words_of(count) * sizeof *keyed->absent);
+    memset(keyed->shielded, 0, words_of(count) * sizeof *keyed->shielded);
+    return true;
+}
+
+static const struct rbi_route_entry *entry_of(const struct rbi_choice *choice, int32_t instance)
+{
+    for (unsigned i = 0; i < choice->result.entry_count; i++) {
+        const struct rbi_route_entry *entry = &choice->entries[i];
+        if (entry->hash_weight > 0 && (int32_t)entry->index == instance) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+/* Which of the members can be sent to, and why the others cannot. */
+static void look_at_members(const struct rbi_cluster *cluster, struct rbi_choice *choice)
+{
+    struct rbi_keyed *keyed = &choice->keyed;
+    const bool hold = rbi_cluster_policy(cluster)->balance.on_shield == RBI_ON_SHIELD_HOLD;
+    for (unsigned i = 0; i < keyed->table.member_count; i++) {
+        const int32_t instance = keyed->members[i].instance;
+        const struct rbi_route_entry *entry = entry_of(choice, instance);
+        keyed->ends[i] = NULL;
+        if (entry == NULL) {
+            bit_set(keyed->absent, i);
+        } else if (!entry->healthy && !hold && !choice->result.shields_ignored) {
+            bit_set(keyed->shielded, i);
+        } else {
+            keyed->ends[i] = rbi_choice_end(choice->realm, instance);
+        }
+    }
+}
+
+int rbi_keyed_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_choice *choice)
+{
+    unsigned count = 0;
+    struct rbi_keyed *keyed = &choice->keyed;
+    const struct rbi_table_shape shape = shape_of(&rbi_cluster_policy(cluster)->balance);
+    struct rbi_table_member *members = members_of(bus, cluster, choice, &count);
+    if (members == NULL || !reserve(keyed, count)) {
+        free(members);
+        return -ENOMEM;
+    }
+    const int r = use_members(bus, keyed, &shape, members, count);
+    if (r == 0) {
+        look_at_members(cluster, choice);
+        keyed->stale = false;
+    }
+    return r;
+}
+
+/* ---- when the owner cannot be sent to --------------------------------------------------------- */
+
+struct rbi_end *
+rbi_keyed_elsewhere(struct rbi_cluster *cluster, const struct rbi_choice *choice, uint64_t key)
+{
+    const struct rbi_keyed *keyed = &choice->keyed;
+    const uint32_t slots = keyed->table.shape.slots;
+    const uint32_t slot = rbi_table_slot(key, slots);
+    const uint16_t owner = rbi_table_owner(keyed->owners, slots, 0, slot);
+    if (owner >= keyed->table.member_count) {
+        return NULL; /* nobody owns anything: the chain says why */
+    }
+    cluster->refusal.instance = keyed->members[owner].instance;
+    if (bit_get(keyed->absent, owner)) {
+        cluster->refusal.error = RINGBUS_E_RESTARTING;
+        return NULL;
+    }
+    if (!bit_get(keyed->shielded, owner)) {
+        cluster->refusal.error = RINGBUS_E_NOT_READY;
+        return NULL;
+    }
+    const bool failover = rbi_cluster_policy(cluster)->balance.on_shield == RBI_ON_SHIELD_FAILOVER;
+    for (unsigned rank = 1; failover && rank < keyed->table.shape.ranks; rank++) {
+        const uint16_t next = rbi_table_owner(keyed->owners, slots, rank, slot);
+        if (next < keyed->table.member_count && keyed->ends[next] != NULL) {
+            cluster->diverted = true;
+            return keyed->ends[next];
+        }
+    }
+    cluster->refusal.error = RINGBUS_E_SHIELDED;
+    return NULL;
+}

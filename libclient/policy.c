@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libclient/policy.c - the policy of a targeted cluster, as the directory has it. */
+#include "libclient/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * One for the process, made when the library is loaded: handles of several threads read it, and
+ * nobody writes it.
+ */
+static struct rbi_policy defaults;
+
+__attribute__((constructor)) static void make_defaults(void)
+{
+    rbi_policy_defaults(&defaults);
+}
+
+const struct rbi_policy *rbi_cluster_policy(const struct rbi_cluster *cluster)
+{
+    return cluster->policy != NULL ? cluster->policy : &defaults;
+}
+
+static void use_policy(struct rbi_cluster *cluster, struct rbi_policy *policy)
+{
+    free(cluster->policy);
+    cluster->policy = policy;
+    rbi_route_classes_init(&cluster->classes, rbi_cluster_policy(cluster));
+}
+
+/*
+ * @return RBI_DIRECTORY_OK @p out is the blob, from malloc, or NULL: one of another release, which
+ *         this one cannot read. Else it cannot be had now
+ */
+static int read_policy(struct ringbus *bus, uint64_t key, struct rbi_policy **out)
+{
+    uint64_t size = 0;
+    struct rbi_policy *policy = malloc(sizeof *policy);
+    if (policy == NULL) {
+        return RBI_DIRECTORY_BUSY;
+    }
+    int r = rbi_directory_read_blob(&bus->directory, key, policy, sizeof *policy, &size);
+    if (r == RBI_DIRECTORY_ABSENT && bus->held_segment.base != NULL) {
+        r = rbi_directory_read_blob(&bus->held_directory, key, policy, sizeof *policy, &size);
+    }
+    const bool sound = r == RBI_DIRECTORY_OK && size == sizeof *policy &&
+                       policy->fingerprint == key && rbi_policy_valid(policy);
+    if (!sound) {
+        free(policy);
+        policy = NULL;
+    }
+    *out = policy;
+    return r == RBI_DIRECTORY_ROOM ? RBI_DIRECTORY_OK : r;
+}
+
+void rbi_cluster_take_policy(struct ringbus *bus, struct rbi_cluster *cluster, uint64_t key)
+{
+    struct rbi_policy *policy = NULL;
+    if (key == (cluster->policy != NULL ? cluster->policy->fingerprint : 0)) {
+        return;
+    }
+    if (key == 0 || read_policy(bus, key, &policy) == RBI_DIRECTORY_OK) {
+        use_policy(cluster, policy);
+    } else {
+        bus->directory_revision = 0; /* replaced meanwhile: looked at again with the next tick */
+    }
+}
