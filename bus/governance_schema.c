@@ -5,6 +5,7 @@
  * Parser, defaults, documentation and the comparison of texts follow from it.
  */
 #include "bus/governance_table.h"
+#include "bus/shield_window.h"
 
 #define SECOND UINT64_C(1000)
 #define HOUR   (3600 * SECOND)
@@ -65,7 +66,7 @@ static const struct rbi_tree_field balance[] = {
 
 #define OF struct rbi_shield_window
 static const struct rbi_tree_field window[] = {
-    NEEDED(DURATION, "within", ms, 100, HOUR, "Length."),
+    NEEDED(DURATION, "within", ms, RBI_WINDOW_STEP_MS, RBI_WINDOW_MAX_MS, "Length."),
     NEEDED(NUMBER, "calls", calls, 1, 1000000, "Judged when at least so many calls ended in it."),
     NEEDED(PERCENT, "failed", percent, 1, 100, "Trips when at least so many of them failed."),
     FIELD(NUMBER, "quiet_below", quiet_below, 0, 1000000, "0",
@@ -84,20 +85,20 @@ static const struct rbi_tree_field shield[] = {
           "Points by which its failures must exceed the median of the cluster."),
     FIELD(NUMBER, "consecutive", consecutive, 0, 1000000, "0",
           "Failures in a row that shield it; 0: not judged."),
-    FIELD(DURATION, "consecutive_within", consecutive_ms, 0, HOUR, "0ms",
+    FIELD(DURATION, "consecutive_within", consecutive_ms, 0, RBI_WINDOW_MAX_MS, "0ms",
           "These in a row within so long; 0ms: however long."),
     FIELD(NUMBER, "deviations_x10", deviations_x10, 0, 1000, "0",
           "Shielded below the mean of the instances minus so many tenths of the standard "
           "deviation; 0: not judged."),
-    FIELD(NUMBER, "deviation_calls", deviation_calls, 0, 1000000, "0",
+    FIELD(NUMBER, "deviation_calls", deviation_calls, 1, 1000000, "100",
           "For that: calls that an instance must have in the first window."),
-    FIELD(NUMBER, "deviation_hosts", deviation_hosts, 0, 65535, "0",
+    FIELD(NUMBER, "deviation_hosts", deviation_hosts, 2, 65535, "5",
           "For that: instances with so many calls that there must be."),
     FIELD(DURATION, "slow", slow_ms, 0, HOUR, "0ms", "A later reply is slow; 0ms: not judged."),
-    FIELD(PERCENT, "slow_percent", slow_percent, 0, 100, "50%",
+    FIELD(PERCENT, "slow_percent", slow_percent, 1, 100, "50%",
           "Part of slow replies that shields an instance."),
-    FIELD(NUMBER, "slow_calls", slow_calls, 0, 1000000, "20",
-          "When there were at least so many calls in the first window."),
+    FIELD(NUMBER, "slow_calls", slow_calls, 1, 1000000, "20",
+          "When at least so many calls ended in the last 10 s."),
     FIELD(PERCENT, "max_percent", max_percent, 0, 100, "50%",
           "Most of the weight of the cluster that is shielded at once."),
     FIELD(DURATION, "open_min", open_min_ms, 1, HOUR, "1s", "First time out; it doubles."),
@@ -109,6 +110,8 @@ static const struct rbi_tree_field shield[] = {
           "A try that tells nothing by then has failed."),
     FIELD(NUMBER, "close_ok", close_ok, 1, 1000, "3", "Tries that must succeed ..."),
     FIELD(NUMBER, "close_of", close_of, 1, 1000, "5", "... of so many, for it to come back."),
+    FIELD(NUMBER, "close_fails", close_fails, 0, 1000, "0",
+          "Tries that may fail; one more, and it is out again."),
     FIELD(DURATION, "ramp", ramp_ms, 0, HOUR, "3s", "Time until it has its whole weight again."),
 };
 #undef OF
