@@ -7,7 +7,6 @@
  * until those have ended: they name it as their context.
  */
 #include "libclient/internal.h"
-#include "libclient/retry.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -161,9 +160,36 @@ static void end_mocked(struct ringbus *bus, struct rbi_ask *ask, const void *dat
     bus->view = outer;
 }
 
+/* What is done instead. @return whether its callback was called */
+static bool degrade(struct ringbus *bus, struct rbi_ask *ask, const struct ringbus_result *how)
+{
+    unsigned char buffer[RBI_MOCK_MAX];
+    struct rbi_degraded instead;
+    if (how->outcome != RINGBUS_NOT_SENT || bus->closing ||
+        !rbi_degrade(bus, ask, how->error, buffer, &instead)) {
+        return false;
+    }
+    if (instead.error == 0) {
+        end_mocked(bus, ask, instead.reply.data, instead.reply.size);
+    } else {
+        const struct ringbus_result failed = {.outcome = RINGBUS_FAILED,
+                                              .error = instead.error,
+                                              .peer = ask->peer,
+                                              .elapsed_ns = rbi_now_ns() - ask->started_ns,
+                                              .tries = ask->tries};
+        rbi_count(bus, RBI_COUNTER_mocked, 1);
+        call_back(bus, ask, &failed);
+    }
+    rbi_degrade_rules_unref(instead.rules);
+    return true;
+}
+
 static void tell(struct ringbus *bus, struct rbi_ask *ask, const struct ringbus_result *how)
 {
-    if (how->outcome != RINGBUS_REPLIED && ask->mode == RBI_RETRY_FAILSAFE) {
+    if (degrade(bus, ask, how)) {
+        return;
+    }
+    if (how->outcome != RINGBUS_REPLIED && ask->mode == RBI_RETRY_FAILSAFE && !bus->closing) {
         end_mocked(bus, ask, NULL, 0);
         return;
     }
@@ -208,7 +234,6 @@ static void on_try(struct ringbus *bus, const struct ringbus_result *result, voi
 static void note_tried(struct rbi_ask *ask, const struct rbi_end *end)
 {
     ask->peer = rbi_addr(&end->peer);
-    ask->tries++;
     if (ask->tried_count < RBI_TRIES_MAX) {
         ask->tried[ask->tried_count++] = end->peer.instance;
     }
@@ -254,7 +279,11 @@ static int ask_over(struct ringbus *bus, struct rbi_ask *ask, struct rbi_end *en
         return r;
     }
     ask->under_way++;
+    ask->tries++;
     rbi_count(bus, RBI_COUNTER_requests, 1);
+    rbi_count(bus, RBI_COUNTER_retried, ask->again ? 1 : 0);
+    ask->again = false;
+    ask->flags &= ~RINGBUS_MORE; /* what follows at once follows this one */
     rbi_count(bus, RBI_COUNTER_diverted, ask->attributes.diverted ? 1 : 0);
     return 0;
 }
@@ -277,7 +306,6 @@ static int ask_next(struct ringbus *bus, struct rbi_ask *ask, uint64_t now_ns)
         if (r == RINGBUS_E_NO_INSTANCE || r == RINGBUS_E_NOT_OWNER) {
             return first; /* there is no other: the first says more */
         }
-        rbi_count(bus, RBI_COUNTER_retried, r == 0 ? 1 : 0);
     }
     return r;
 }
@@ -365,7 +393,6 @@ static void on_try(struct ringbus *bus, const struct ringbus_result *result, voi
     const uint64_t now_ns = rbi_now_ns();
     if (!answered && rbi_retry_allowed(bus, ask, result->outcome, result->error, now_ns) &&
         ask_next(bus, ask, now_ns) == 0) {
-        rbi_count(bus, RBI_COUNTER_retried, 1);
         return;
     }
     end(bus, ask, result);

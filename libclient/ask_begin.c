@@ -37,6 +37,18 @@ static int set_times(struct ringbus *bus,
     return r;
 }
 
+/* Nobody is to be asked. 0; a public error (noted) */
+static int
+begin_degraded(struct ringbus *bus, struct rbi_ask *ask, const struct rbi_cluster *cluster)
+{
+    if (rbi_degrade_fails(bus, ask)) {
+        return rbi_fail(bus, RINGBUS_E_DENIED, "method %u of %s is switched off",
+                        ask->attributes.method, cluster->path);
+    }
+    rbi_ask_end_later(bus, ask, 0);
+    return 0;
+}
+
 static int start(struct ringbus *bus, struct rbi_ask *ask, uint64_t now_ns)
 {
     struct rbi_cluster *cluster = rbi_cluster_find(bus, ask->to.cluster);
@@ -48,26 +60,29 @@ static int start(struct ringbus *bus, struct rbi_ask *ask, uint64_t now_ns)
         }
         rbi_retry_begin(ask, cluster);
         rbi_retry_budget_asked(&caller->budget, now_ns);
+        if (rbi_degrade_covers(bus, ask, 0)) {
+            return begin_degraded(bus, ask, cluster);
+        }
     }
     const int r = rbi_ask_first(bus, ask, now_ns);
     if (r == 0 || rbi_ask_wait(bus, ask, r, now_ns)) {
         return 0;
     }
-    if (ask->mode == RBI_RETRY_FAILSAFE) {
+    if (ask->mode == RBI_RETRY_FAILSAFE || rbi_degrade_covers(bus, ask, r)) {
         rbi_ask_end_later(bus, ask, r);
         return 0;
     }
     return r;
 }
 
-static int begin(struct ringbus *bus,
-                 const struct ringbus_addr *to,
-                 const struct ringbus_part *parts,
-                 unsigned part_count,
-                 uint64_t size,
-                 const struct ringbus_message_options *options,
-                 ringbus_reply_fn on_reply,
-                 void *context)
+int rbi_ask_begin(struct ringbus *bus,
+                  const struct ringbus_addr *to,
+                  const struct ringbus_part *parts,
+                  unsigned part_count,
+                  uint64_t size,
+                  const struct ringbus_message_options *options,
+                  ringbus_reply_fn on_reply,
+                  void *context)
 {
     const uint64_t now_ns = rbi_now_ns();
     struct rbi_ask *ask = rbi_ask_obtain(&bus->asks, size);
@@ -127,7 +142,7 @@ int ringbus_request_with(struct ringbus *bus,
     r = r == 0 ? rbi_options_take(bus, options, &taken) : r;
     r = r == 0 ? check(bus, to, size, on_reply) : r;
     if (r == 0) {
-        r = begin(bus, to, parts, part_count, size, &taken, on_reply, context);
+        r = rbi_ask_begin(bus, to, parts, part_count, size, &taken, on_reply, context);
     }
     rbi_leave(bus);
     return r;

@@ -148,6 +148,12 @@ static int send_with(struct ringbus *bus,
     out->flags = options->flags & ~RINGBUS_NO_INHERIT;
     out->key = options->key;
     out->attributes = &attributes;
+    if (to != NULL && to->instance == RINGBUS_ANY && !bus->closing) {
+        struct rbi_cluster *cluster = rbi_cluster_find(bus, to->cluster);
+        if (cluster != NULL && rbi_failback_wanted(cluster)) {
+            return rbi_failback_send(bus, cluster, to, out);
+        }
+    }
     return rbi_send_any(bus, to, out);
 }
 

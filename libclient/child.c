@@ -61,6 +61,7 @@ void rbi_close_in_child(struct ringbus *bus)
     rbi_calls_deinit(&bus->calls);
     rbi_asks_deinit(bus);
     free(bus->outcomes.locals);
+    rbi_failback_deinit(bus);
     close_copy(bus->control.sock);
     close_copy(bus->page_segment.fd);
     close_copy(bus->outcomes.segment.fd);

@@ -36,6 +36,7 @@ void rbi_handle_free(struct ringbus *bus)
     rbi_calls_deinit(&bus->calls);
     rbi_asks_deinit(bus);
     rbi_outcomes_deinit(&bus->outcomes);
+    rbi_failback_deinit(bus);
     rbi_control_close(bus);
     rbi_pool_deinit(&bus->pool);
     rbi_segment_deinit(&bus->page_segment);
@@ -125,6 +126,7 @@ int ringbus_close(struct ringbus *bus, uint32_t drain_ms)
     say_goodbye(bus);
     rbi_calls_end_all(bus, RINGBUS_E_CLOSED);
     rbi_asks_end_all(bus, RINGBUS_E_CLOSED);
+    rbi_failback_end_all(bus, RINGBUS_E_CLOSED);
     rbi_leave(bus);
     rbi_handle_free(bus);
     return r;

@@ -386,6 +386,7 @@ void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
             if (member->wanted) {
                 (void)rbi_outcomes_attach(bus, end); /* without memory it goes uncounted */
             }
+            rbi_failback_link_up(bus);
         }
     } else if (member->end == end) {
         member->end = NULL;

@@ -62,6 +62,7 @@ struct rbi_cluster {
     bool panic;     /* its shields are ignored, as the daemon says */
     bool held;      /* what an instance did not consume goes to another first (redeliver.c) */
     bool redeliver; /* RINGBUS_ON_DOWN_REDELIVER */
+    bool managed;   /* plain requests to any of it are asked as those with options (retry.h) */
     uint32_t redeliver_ms;
     struct rbi_choice *choice; /* of the class of most messages: choices[0]; NULL: none yet */
     struct rbi_choice *choices[RBI_CHOICES_MAX];

@@ -26,9 +26,11 @@
 #include "libclient/choice.h"
 #include "libclient/cluster.h"
 #include "libclient/control.h"
+#include "libclient/degrade.h"
 #include "libclient/drain.h"
 #include "libclient/explain.h"
 #include "libclient/end.h"
+#include "libclient/failback.h"
 #include "libclient/outcome.h"
 #include "libclient/probe.h"
 #include "libclient/request.h"
@@ -154,6 +156,7 @@ struct ringbus {
     struct rbi_asks asks;
     struct rbi_outcome_table outcomes;
     struct rbi_probe probe;
+    struct rbi_kept_messages kept;
     struct rbi_events events;
     ringbus_message_fn on_message;
     ringbus_event_fn on_event;

@@ -81,6 +81,27 @@ static int do_request(struct ringbus *bus,
     return 1;
 }
 
+/* Whether how its cluster is asked is more than a call. */
+static inline bool is_managed(struct ringbus *bus, uint64_t id)
+{
+    const struct rbi_cluster *cluster = rbi_cluster_find(bus, id);
+    return RBI_UNLIKELY(cluster != NULL && cluster->managed);
+}
+
+static RBI_COLD int request_managed(struct ringbus *bus,
+                                    const struct ringbus_addr *to,
+                                    const struct rbi_outgoing *out,
+                                    uint32_t timeout_ms,
+                                    ringbus_reply_fn on_reply,
+                                    void *context)
+{
+    const struct ringbus_message_options options = {.struct_size = sizeof options,
+                                                    .flags = out->flags,
+                                                    .key = out->key,
+                                                    .timeout_ms = timeout_ms};
+    return ringbus_request_with(bus, to, out->parts, 1, &options, on_reply, context);
+}
+
 int ringbus_request(struct ringbus *bus,
                     const struct ringbus_addr *to,
                     uint64_t key,
@@ -109,6 +130,8 @@ int ringbus_request(struct ringbus *bus,
             bus, RINGBUS_E_ARGUMENT,
             "address, callback and data must be given and the timeout be 1 to %u ms (is %u)",
             RBI_TIMEOUT_MS_MAX, timeout_ms);
+    } else if (to->instance == RINGBUS_ANY && is_managed(bus, to->cluster)) {
+        r = request_managed(bus, to, &out, timeout_ms, on_reply, context);
     } else {
         r = do_request(bus, to, &out, timeout_ms * RBI_NS_PER_MS, on_reply, context);
     }

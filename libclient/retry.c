@@ -2,7 +2,6 @@
 /*
  * libclient/retry.c - whether a request that was refused or lost is asked again, and of whom.
  */
-#include "libclient/retry.h"
 
 #include "libclient/internal.h"
 
@@ -26,6 +25,7 @@ struct rbi_caller *rbi_caller_of(struct rbi_cluster *cluster)
 void rbi_caller_free(struct rbi_caller *caller)
 {
     if (caller != NULL) {
+        rbi_degrade_rules_unref(caller->rules);
         free(caller);
     }
 }
@@ -53,7 +53,18 @@ int rbi_caller_target(struct ringbus *bus,
     caller->retry_tries = options->retry_tries;
     caller->wait_ms = options->wait_ms;
     caller->divert = options->divert != 0;
+    rbi_caller_changed(cluster);
     return 0;
+}
+
+void rbi_caller_changed(struct rbi_cluster *cluster)
+{
+    const struct rbi_caller *caller = cluster->caller;
+    const struct rbi_policy *policy = cluster->policy;
+    cluster->managed =
+        (caller != NULL && (caller->retry != RINGBUS_RETRY_AUTO || caller->retry_tries != 0 ||
+                            caller->wait_ms != 0 || caller->divert || caller->rules != NULL)) ||
+        (policy != NULL && (policy->retry.mode != RBI_RETRY_AUTO || policy->degrade_count != 0));
 }
 
 const struct rbi_retry_policy *rbi_retry_policy_of(const struct rbi_cluster *cluster)
@@ -152,6 +163,7 @@ bool rbi_retry_allowed(struct ringbus *bus,
         rbi_count(bus, RBI_COUNTER_retry_denied, 1);
         return false;
     }
+    ask->again = true;
     if (follow) {
         ask->owner_again = true;
         cluster->dispatch_stale = RBI_DISPATCH_STALE;

@@ -27,8 +27,9 @@ struct rbi_caller {
     uint32_t wait_ms;
     bool divert;
     struct rbi_retry_budget budget;
-    struct rbi_failback *failback; /* NULL: nothing waits (failback.c) */
-    struct rbi_local_rules *local; /* of ringbus_degrade(); NULL: none */
+    unsigned kept;                   /* messages in bus->kept (failback.c) */
+    uint64_t kept_pass;              /* of that list, which could not send the first of them */
+    struct rbi_degrade_rules *rules; /* of ringbus_degrade(); NULL: none */
 };
 
 enum rbi_ask_state {
@@ -62,7 +63,7 @@ struct rbi_ask {
     uint8_t tried_count;
     bool once;        /* no instance twice */
     bool owner_again; /* NOT_OWNER was followed once */
-    bool diverting;   /* the owner of its key is out of reach, and others may be asked */
+    bool again;       /* what is sent next is a retry */
     int32_t tried[RBI_TRIES_MAX];
     uint32_t tries;
     uint32_t under_way;
@@ -106,6 +107,18 @@ void rbi_asks_link_up(struct ringbus *bus);
 void rbi_asks_end_all(struct ringbus *bus, int error);
 void rbi_asks_deinit(struct ringbus *bus);
 
+/* ---- ask_begin.c --------------------------------------------------------------------------- */
+
+/** Begins one: arguments are checked, options are whole. 1; a public error (noted) */
+int rbi_ask_begin(struct ringbus *bus,
+                  const struct ringbus_addr *to,
+                  const struct ringbus_part *parts,
+                  unsigned part_count,
+                  uint64_t size,
+                  const struct ringbus_message_options *options,
+                  ringbus_reply_fn on_reply,
+                  void *context);
+
 /* ---- retry.c -------------------------------------------------------------------------------- */
 
 /** What is kept of a cluster that is asked; NULL: no memory. */
@@ -115,6 +128,8 @@ void rbi_caller_free(struct rbi_caller *caller);
 int rbi_caller_target(struct ringbus *bus,
                       struct rbi_cluster *cluster,
                       const struct ringbus_target_options *options);
+/** Requests to it are more than calls: sets cluster->managed anew, also after a new policy. */
+void rbi_caller_changed(struct rbi_cluster *cluster);
 /** What the bus's configuration says of retries to a cluster, or its defaults. */
 const struct rbi_retry_policy *rbi_retry_policy_of(const struct rbi_cluster *cluster);
 /** Sets mode and number of tries of a new request. */

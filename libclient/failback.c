@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "libclient/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct rbi_kept_message {
+    struct rbi_kept_message *next;
+    struct ringbus_addr to;
+    uint64_t key;
+    unsigned flags;
+    struct rbi_attributes attributes;
+    unsigned part_count;
+    uint64_t part_sizes[RINGBUS_PARTS_MAX];
+    uint64_t size;
+    unsigned char payload[];
+};
+
+bool rbi_failback_wanted(const struct rbi_cluster *cluster)
+{
+    const struct rbi_caller *caller = cluster->caller;
+    if (caller != NULL && caller->retry != RINGBUS_RETRY_AUTO) {
+        return caller->retry == RINGBUS_RETRY_FAILBACK;
+    }
+    return rbi_retry_policy_of(cluster)->mode == RBI_RETRY_FAILBACK;
+}
+
+/* What may go away by itself. */
+static bool may_pass(int error)
+{
+    const enum ringbus_error_kind kind = ringbus_error_kind(error);
+    return kind == RINGBUS_ERROR_RETRY || error == RINGBUS_E_NO_SERVICE ||
+           error == RINGBUS_E_NO_INSTANCE || error == RINGBUS_E_PEER_GONE ||
+           error == RINGBUS_E_NO_MATCH || error == RINGBUS_E_BAD_PEER;
+}
+
+static void set_due(struct ringbus *bus, uint64_t due_ns)
+{
+    bus->kept.due_ns = rbi_min_u64(bus->kept.due_ns, due_ns);
+    rbi_deadline_at_most(bus, due_ns);
+}
+
+static int keep(struct ringbus *bus,
+                struct rbi_cluster *cluster,
+                const struct ringbus_addr *to,
+                const struct rbi_outgoing *out)
+{
+    const struct rbi_retry_policy *policy = rbi_retry_policy_of(cluster);
+    struct rbi_caller *caller = rbi_caller_of(cluster);
+    if (caller != NULL && caller->kept >= policy->failback_max) {
+        rbi_count(bus, RBI_COUNTER_full, 1);
+        return rbi_fail(bus, RINGBUS_E_FULL, "%u messages to %s are kept already", caller->kept,
+                        cluster->path);
+    }
+    struct rbi_kept_message *kept =
+        caller != NULL && out->size <= bus->size_max ? malloc(sizeof *kept + out->size) : NULL;
+    if (kept == NULL) {
+        return rbi_fail(bus, RINGBUS_E_NO_MEMORY, "no memory to keep a message to %s",
+                        cluster->path);
+    }
+    kept->next = NULL;
+    kept->to = *to;
+    kept->key = out->key;
+    kept->flags = out->flags & ~RINGBUS_MORE;
+    kept->attributes = *out->attributes;
+    kept->part_count = out->part_count;
+    kept->size = out->size;
+    for (unsigned i = 0; i < out->part_count; i++) {
+        kept->part_sizes[i] = out->parts[i].size;
+    }
+    rbi_write_parts(kept->payload, out);
+    if (bus->kept.last != NULL) {
+        bus->kept.last->next = kept;
+    } else {
+        bus->kept.first = kept;
+    }
+    bus->kept.last = kept;
+    caller->kept++;
+    uint64_t due_ns = rbi_now_ns() + policy->failback_ms * RBI_NS_PER_MS;
+    if ((kept->attributes.present & RBI_ATTRIBUTE_DEADLINE) != 0) {
+        due_ns = rbi_min_u64(due_ns, kept->attributes.deadline_ns);
+    }
+    set_due(bus, due_ns);
+    return 0;
+}
+
+int rbi_failback_send(struct ringbus *bus,
+                      struct rbi_cluster *cluster,
+                      const struct ringbus_addr *to,
+                      struct rbi_outgoing *out)
+{
+    if (out->size > bus->size_max) {
+        return rbi_send_any(bus, to, out); /* it says why */
+    }
+    if (cluster->caller != NULL && cluster->caller->kept > 0) {
+        return keep(bus, cluster, to, out); /* not past those before it */
+    }
+    const int r = rbi_send_any(bus, to, out);
+    return r < 0 && may_pass(r) ? keep(bus, cluster, to, out) : r;
+}
+
+/* ---- what is kept ----------------------------------------------------------------------------- */
+
+static void fill_parts(const struct rbi_kept_message *kept, struct ringbus_part *parts)
+{
+    const unsigned char *at = kept->payload;
+    for (unsigned i = 0; i < kept->part_count; i++) {
+        parts[i] = (struct ringbus_part){.data = at, .size = kept->part_sizes[i]};
+        at += kept->part_sizes[i];
+    }
+}
+
+/* @return as ringbus_send() */
+static int send_kept(struct ringbus *bus, const struct rbi_kept_message *kept)
+{
+    struct ringbus_part parts[RINGBUS_PARTS_MAX];
+    struct rbi_outgoing out = {.kind = RBI_RECORD_ONEWAY,
+                               .flags = kept->flags,
+                               .key = kept->key,
+                               .parts = parts,
+                               .part_count = kept->part_count,
+                               .size = kept->size,
+                               .chunk = RBI_CHUNK_NONE,
+                               .attributes = &kept->attributes};
+    fill_parts(kept, parts);
+    /* Nothing that the application has offered is refused here. */
+    const uint64_t full = bus->counters[RBI_COUNTER_full];
+    const uint64_t no_peer = bus->counters[RBI_COUNTER_no_peer];
+    const int r = rbi_send_any(bus, &kept->to, &out);
+    bus->counters[RBI_COUNTER_full] = full;
+    bus->counters[RBI_COUNTER_no_peer] = no_peer;
+    return r;
+}
+
+static void give_back(struct ringbus *bus, const struct rbi_kept_message *kept, int error)
+{
+    struct rbi_view view = {.own = true, .attributes = kept->attributes};
+    const struct rbi_cluster *cluster = rbi_cluster_find(bus, kept->to.cluster);
+    const bool keyed = (kept->flags & RINGBUS_KEY) != 0;
+    fill_parts(kept, view.parts);
+    rbi_attributes_show(&view.attributes, &view.shown);
+    view.message = (struct ringbus_message){.from = rbi_addr(&bus->self),
+                                            .from_path = bus->self_path,
+                                            .kind = RINGBUS_KIND_ONEWAY,
+                                            .flags = keyed ? RINGBUS_MESSAGE_KEY : 0U,
+                                            .key = kept->key,
+                                            .data = kept->payload,
+                                            .size = kept->size,
+                                            .part_count = kept->part_count,
+                                            .parts = view.parts,
+                                            .attributes = &view.shown};
+    const struct ringbus_event event = {.type = RINGBUS_EVENT_UNDELIVERED,
+                                        .error = error,
+                                        .addr = kept->to,
+                                        .path = cluster != NULL ? cluster->path : "",
+                                        .message = &view.message,
+                                        .to = kept->to};
+    struct rbi_view *outer = bus->view;
+    rbi_count(bus, RBI_COUNTER_undelivered, 1);
+    bus->view = &view; /* so that it can be kept */
+    rbi_emit(bus, &event);
+    bus->view = outer;
+}
+
+/* Takes out what comes behind @p before; NULL: the first. */
+static struct rbi_kept_message *take_out(struct ringbus *bus, struct rbi_kept_message *before)
+{
+    struct rbi_kept_message **link = before != NULL ? &before->next : &bus->kept.first;
+    struct rbi_kept_message *kept = *link;
+    struct rbi_cluster *cluster = rbi_cluster_find(bus, kept->to.cluster);
+    *link = kept->next;
+    if (bus->kept.last == kept) {
+        bus->kept.last = before;
+    }
+    if (cluster != NULL && cluster->caller != NULL && cluster->caller->kept > 0) {
+        cluster->caller->kept--;
+    }
+    return kept;
+}
+
+/* What becomes of one now. @return 0 it stays; 1 it was sent; else it is given back with that */
+static int try_kept(struct ringbus *bus, const struct rbi_kept_message *kept, uint64_t now_ns)
+{
+    const struct rbi_attributes *attributes = &kept->attributes;
+    const struct rbi_cluster *cluster = rbi_cluster_find(bus, kept->to.cluster);
+    if (cluster == NULL || cluster->caller == NULL) {
+        return RINGBUS_E_NOT_TARGET;
+    }
+    const bool timed = (attributes->present & RBI_ATTRIBUTE_DEADLINE) != 0;
+    if (timed && attributes->deadline_ns <= now_ns) {
+        return RINGBUS_E_TIMEOUT;
+    }
+    struct rbi_caller *caller = cluster->caller;
+    if (caller->kept_pass != bus->kept.pass) { /* else one before it stays */
+        const int r = send_kept(bus, kept);
+        if (r >= 0 || !may_pass(r)) {
+            return r >= 0 ? 1 : r;
+        }
+        caller->kept_pass = bus->kept.pass;
+    }
+    const uint64_t next_ns = now_ns + rbi_retry_policy_of(cluster)->failback_ms * RBI_NS_PER_MS;
+    set_due(bus, timed ? rbi_min_u64(next_ns, attributes->deadline_ns) : next_ns);
+    return 0;
+}
+
+void rbi_failback_link_up(struct ringbus *bus)
+{
+    if (bus->kept.first != NULL) {
+        set_due(bus, bus->now_ns);
+    }
+}
+
+uint64_t rbi_failback_tick(struct ringbus *bus, uint64_t now_ns)
+{
+    if (bus->kept.due_ns > now_ns) {
+        return bus->kept.due_ns;
+    }
+    bus->kept.due_ns = RBI_NEVER;
+    bus->kept.pass++;
+    /* A callback may keep others: they come behind the last, and are not looked at now. */
+    const struct rbi_kept_message *last = bus->kept.last;
+    struct rbi_kept_message *before = NULL;
+    bool more = bus->kept.first != NULL;
+    while (more) {
+        struct rbi_kept_message *kept = before != NULL ? before->next : bus->kept.first;
+        const int r = try_kept(bus, kept, now_ns);
+        more = kept != last && kept->next != NULL;
+        if (r == 0) {
+            before = kept;
+            continue;
+        }
+        (void)take_out(bus, before);
+        if (r < 0) {
+            give_back(bus, kept, r);
+        }
+        free(kept);
+    }
+    return bus->kept.due_ns;
+}
+
+void rbi_failback_end_all(struct ringbus *bus, int error)
+{
+    while (bus->kept.first != NULL) {
+        struct rbi_kept_message *kept = take_out(bus, NULL);
+        give_back(bus, kept, error);
+        free(kept);
+    }
+}
+
+void rbi_failback_deinit(struct ringbus *bus)
+{
+    while (bus->kept.first != NULL) {
+        struct rbi_kept_message *kept = bus->kept.first;
+        bus->kept.first = kept->next;
+        free(kept);
+    }
+    bus->kept.last = NULL;
+}
