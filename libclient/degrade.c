@@ -30,7 +30,7 @@ void rbi_degrade_rules_unref(struct rbi_degrade_rules *rules)
     free(rules);
 }
 
-/* ---- which rule ------------------------------------------------------------------------------ */
+/* ---- which rule --------------------------------------------------------------------------- */
 
 /* What nobody handled a request for, as a trigger; 0: none. */
 static unsigned trigger_of(int error)
@@ -149,7 +149,7 @@ bool rbi_degrade_fails(struct ringbus *bus, const struct rbi_ask *ask)
            action_of(&found, ask) == RINGBUS_DEGRADE_FAIL;
 }
 
-/* ---- doing it -------------------------------------------------------------------------------- */
+/* ---- doing it ----------------------------------------------------------------------------- */
 
 /* The request as its receiver would have seen it. */
 static void fill_request(struct ringbus *bus, struct rbi_ask *ask, struct rbi_view *view)
@@ -216,7 +216,7 @@ bool rbi_degrade(struct ringbus *bus,
     return true;
 }
 
-/* ---- the public call -------------------------------------------------------------------------- */
+/* ---- the public call ----------------------------------------------------------------------- */
 
 static int check_rule(struct ringbus *bus, const struct ringbus_degrade *rule, unsigned number)
 {

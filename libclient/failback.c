@@ -99,7 +99,7 @@ int rbi_failback_send(struct ringbus *bus,
     return r < 0 && may_pass(r) ? keep(bus, cluster, to, out) : r;
 }
 
-/* ---- what is kept ----------------------------------------------------------------------------- */
+/* ---- what is kept -------------------------------------------------------------------------- */
 
 static void fill_parts(const struct rbi_kept_message *kept, struct ringbus_part *parts)
 {

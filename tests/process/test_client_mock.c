@@ -107,7 +107,7 @@ static void set(const struct ringbus_degrade *rules, unsigned count)
     assert_int_equal(ringbus_degrade(client.bus, SERVER, rules, count), 0);
 }
 
-/* ---- switched by hand ------------------------------------------------------------------------ */
+/* ---- switched by hand --------------------------------------------------------------------- */
 
 /* Methods 10 to 19 are mocked, 30 and above fail, all others go where they always go. */
 static void test_manual(void **state)
@@ -155,7 +155,7 @@ static void test_manual(void **state)
     close_pair();
 }
 
-/* ---- when nobody handles it ------------------------------------------------------------------- */
+/* ---- when nobody handles it ---------------------------------------------------------------- */
 
 static void test_triggers(void **state)
 {
@@ -201,7 +201,7 @@ static void test_triggers(void **state)
     close_pair();
 }
 
-/* ---- a callback of the application's ----------------------------------------------------------- */
+/* ---- a callback of the application's -------------------------------------------------------- */
 
 static unsigned local_calls;
 static int local_result;
@@ -250,7 +250,7 @@ static void test_local_callback(void **state)
     close_pair();
 }
 
-/* ---- wrong rules -------------------------------------------------------------------------------- */
+/* ---- wrong rules ----------------------------------------------------------------------------- */
 
 static void test_wrong_rules(void **state)
 {

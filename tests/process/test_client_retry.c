@@ -19,7 +19,7 @@ static struct node client;
 static struct ringbus_addr any;
 static const struct ringbus_part part = {"abc", 3};
 
-/* ---- workers that do as they are told -------------------------------------------------------- */
+/* ---- workers that do as they are told ----------------------------------------------------- */
 
 enum doing { DO_ANSWER, DO_SHED, DO_FAIL, DO_NOTHING, DO_NOT_OWNER, DO_LIMIT };
 
@@ -115,7 +115,7 @@ static unsigned asked_in_all(void)
     return sum;
 }
 
-/* ---- one request ----------------------------------------------------------------------------- */
+/* ---- one request -------------------------------------------------------------------------- */
 
 static struct ringbus_result last;
 static unsigned ended;
@@ -164,7 +164,7 @@ static void all_do(enum doing doing)
     }
 }
 
-/* ---- failover, the default without a key ----------------------------------------------------- */
+/* ---- failover, the default without a key -------------------------------------------------- */
 
 /* One of twelve refuses: each request that meets it is answered by another. */
 static void test_failover(void **state)
@@ -373,7 +373,7 @@ static void test_failover_from_the_dead(void **state)
     close_all();
 }
 
-/* ---- the other modes -------------------------------------------------------------------------- */
+/* ---- the other modes ----------------------------------------------------------------------- */
 
 static void test_failfast(void **state)
 {
@@ -480,7 +480,7 @@ static void test_failsafe(void **state)
     close_all();
 }
 
-/* ---- the budget ------------------------------------------------------------------------------- */
+/* ---- the budget ---------------------------------------------------------------------------- */
 
 /* Everybody refuses everything: what is asked stays what was asked. */
 static void test_budget(void **state)

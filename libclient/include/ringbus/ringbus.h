@@ -639,8 +639,8 @@ enum ringbus_retry {
         4, /**< of all that are READY: the first failure, else the last reply */
     /**
      * For ringbus_send_with(): what cannot be sent now is kept, 100 messages at most, and tried
-     * again each second, or when a link comes, in their order, until it is sent or its timeout_ms is
-     * over. Then, and at ringbus_close(), it is given back (RINGBUS_EVENT_UNDELIVERED with error
+     * again each second, or when a link comes, in their order, until it is sent or its timeout_ms
+     * is over. Then, and at ringbus_close(), it is given back (RINGBUS_EVENT_UNDELIVERED with error
      * and the cluster as addr). A full store is RINGBUS_E_FULL. Requests: as FAILFAST.
      */
     RINGBUS_RETRY_FAILBACK = 5,
