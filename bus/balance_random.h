@@ -37,7 +37,7 @@ static inline uint32_t rbi_random_scale(uint32_t fraction, uint32_t n)
 }
 
 /** 0 to @p n - 1. */
-static inline uint32_t rbi_random_below(struct rbi_random *random, uint32_t n)
+static inline uint32_t rbi_random_under(struct rbi_random *random, uint32_t n)
 {
     return rbi_random_scale((uint32_t)(rbi_random_next(random) >> 32), n);
 }

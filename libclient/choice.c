@@ -11,12 +11,13 @@
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-struct rbi_choice *rbi_choice_new(const struct rbi_choice_class *class)
+struct rbi_choice *rbi_choice_new(struct ringbus *bus, const struct rbi_choice_class *class)
 {
     struct rbi_choice *choice = calloc(1, sizeof *choice);
     if (choice != NULL) {
         choice->class = *class;
         choice->stale = true;
+        rbi_turns_init(bus, &choice->turns);
     }
     return choice;
 }
@@ -28,7 +29,7 @@ void rbi_choice_free(struct rbi_choice *choice)
         free(choice->entries);
         free(choice->ready);
         free(choice->weights);
-        free(choice->turn);
+        rbi_turns_free(&choice->turns);
         free(choice);
     }
 }
@@ -54,11 +55,9 @@ static bool reserve_ready(struct rbi_choice *choice, unsigned count)
     }
     struct rbi_end **ready = realloc(choice->ready, count * sizeof *ready);
     choice->ready = ready != NULL ? ready : choice->ready;
-    struct rbi_end **turn = realloc(choice->turn, count * sizeof *turn);
-    choice->turn = turn != NULL ? turn : choice->turn;
     uint32_t *weights = realloc(choice->weights, count * sizeof *weights);
     choice->weights = weights != NULL ? weights : choice->weights;
-    if (ready == NULL || turn == NULL || weights == NULL) {
+    if (ready == NULL || weights == NULL) {
         return false;
     }
     choice->ready_room = count;
@@ -184,7 +183,7 @@ static bool is_target(const struct rbi_cluster *cluster, int32_t instance)
 static bool collect_ready(struct rbi_choice *choice, const struct offers *offers)
 {
     choice->ready_count = 0;
-    choice->turn_count = 0;
+    choice->turns.stale = true;
     if (!reserve_ready(choice, choice->result.in_count)) {
         return false;
     }
@@ -237,17 +236,4 @@ int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi
         rbi_cluster_again(bus, cluster, choice->result.again_ns);
     }
     return whole ? 0 : -ENOMEM;
-}
-
-void rbi_choice_turn(struct rbi_choice *choice)
-{
-    for (unsigned i = 0; i < choice->ready_count; i++) {
-        if (!choice->ready[i]->fsm.suspect) {
-            choice->turn[choice->turn_count++] = choice->ready[i];
-        }
-    }
-    if (choice->turn_count == 0 && choice->ready_count > 0) {
-        memcpy(choice->turn, choice->ready, choice->ready_count * sizeof *choice->turn);
-        choice->turn_count = choice->ready_count;
-    }
 }

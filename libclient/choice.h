@@ -10,6 +10,7 @@
  * A choice is for messages of one class: most clusters know one only. It is made anew when the
  * snapshot's epoch, a link or a deadline of the chain has changed, never for a message.
  */
+#include "bus/balance.h"
 #include "bus/route.h"
 #include "bus/route_class.h"
 #include "bus/table.h"
@@ -41,6 +42,27 @@ struct rbi_keyed {
     bool stale;            /* to be compared with the entries before the next pick by key */
 };
 
+/*
+ * Loads of so few are copied with each tick, so that a pick touches no line that a receiver
+ * writes; of more the two that are drawn are looked at.
+ */
+#define RBI_LOADS_COPIED 16U
+
+/** The balancer of messages without a key, over those that are not suspect, or all when all are. */
+struct rbi_turns {
+    bool stale;  /* to be set up before the next pick */
+    bool picked; /* since the last tick */
+    unsigned count;
+    unsigned room;
+    struct rbi_end **ends;
+    struct rbi_least_member *members;
+    uint32_t *weights;
+    void *memory; /* of the balancer */
+    size_t memory_bytes;
+    struct rbi_balance balance;
+    rbi_au64 copies[RBI_LOADS_COPIED][2];
+};
+
 struct rbi_choice {
     struct rbi_choice_class class;
     struct rbi_route_memory memory;
@@ -56,9 +78,7 @@ struct rbi_choice {
     uint32_t *weights;
     unsigned ready_count;
     unsigned ready_room;
-    struct rbi_end **turn; /* those of them that are not suspect, or all when all are */
-    unsigned turn_count;   /* 0: to be chosen anew */
-    unsigned cursor;       /* in turn; outlives changes, so that nobody is favoured by them */
+    struct rbi_turns turns;
     struct rbi_keyed keyed;
 };
 

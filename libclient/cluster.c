@@ -73,7 +73,7 @@ void rbi_cluster_suspicion(struct ringbus *bus, const struct rbi_end *end)
 {
     struct rbi_cluster *cluster = rbi_cluster_find(bus, end->peer.cluster);
     for (unsigned i = 0; cluster != NULL && i < cluster->choice_count; i++) {
-        cluster->choices[i]->turn_count = 0; /* the next pick finds its turn over */
+        cluster->choices[i]->turns.stale = true; /* the next pick finds its turn over */
     }
 }
 
@@ -105,9 +105,8 @@ static bool make_first_choice(struct ringbus *bus, struct rbi_cluster *cluster)
         cluster->absent = calloc(RBI_DIRECTORY_ABSENT_MAX, sizeof *cluster->absent);
     }
     if (cluster->choice == NULL) {
-        cluster->choice = rbi_choice_new(&plain);
+        cluster->choice = rbi_choice_new(bus, &plain);
         if (cluster->choice != NULL) {
-            cluster->choice->cursor = cluster->cursor;
             cluster->choices[cluster->choice_count++] = cluster->choice;
         }
     }
@@ -169,16 +168,18 @@ static inline struct rbi_end *pick_from(struct ringbus *bus,
         }
         return pick_key_cold(bus, cluster, choice, key);
     }
-    if (RBI_UNLIKELY(choice->ready_count == 0)) {
+    struct rbi_turns *turns = &choice->turns;
+    if (RBI_UNLIKELY(turns->stale) && rbi_turns_make(cluster, choice) != 0) {
+        cluster->refusal.error = RINGBUS_E_NO_MEMORY;
         return NULL;
     }
-    if (++choice->cursor >= choice->turn_count) {
-        choice->cursor = 0;
-        if (RBI_UNLIKELY(choice->turn_count == 0)) {
-            rbi_choice_turn(choice);
-        }
+    turns->picked = true;
+    const uint16_t at = rbi_balance_pick(&turns->balance, false, 0, false, bus->now_ns);
+    if (RBI_UNLIKELY(at >= turns->count)) {
+        return NULL;
     }
-    return choice->turn[choice->cursor];
+    turns->members[at].unread++;
+    return turns->ends[at];
 }
 
 /* The chain has left nobody, or nobody that is linked. */
@@ -274,11 +275,10 @@ choice_of(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_cho
         }
         at = i > 0 && cluster->choices[i]->used < cluster->choices[at]->used ? i : at;
     }
-    struct rbi_choice *choice = rbi_choice_new(class);
+    struct rbi_choice *choice = rbi_choice_new(bus, class);
     if (choice == NULL) {
         return NULL;
     }
-    choice->cursor = (unsigned)rbi_random_below(bus, 1024);
     if (cluster->choice_count < RBI_CHOICES_MAX) {
         at = cluster->choice_count++;
     } else {

@@ -88,7 +88,6 @@ struct rbi_cluster {
     struct rbi_end **ready; /* for broadcasts: usable ends, in order of instance */
     unsigned ready_count;
     unsigned ready_room;
-    unsigned cursor; /* where the turn of a new choice begins */
     struct rbi_caller *caller; /* of requests to it (retry.h); NULL: none so far */
     char path[RBI_PATH_MAX + 1];
 };

@@ -69,7 +69,6 @@ add_cluster(struct ringbus *bus, uint64_t id, const char *path, unsigned length)
     cluster->id = id;
     cluster->dispatch_stale = RBI_DISPATCH_STALE;
     cluster->again_ns = RBI_NEVER;
-    cluster->cursor = (unsigned)rbi_random_below(bus, 1024);
     (void)snprintf(cluster->path, sizeof cluster->path, "%.*s", (int)length, path);
     bus->clusters[bus->cluster_count++] = cluster;
     return cluster;

@@ -28,8 +28,8 @@
 #include "libclient/control.h"
 #include "libclient/degrade.h"
 #include "libclient/drain.h"
-#include "libclient/explain.h"
 #include "libclient/end.h"
+#include "libclient/explain.h"
 #include "libclient/failback.h"
 #include "libclient/outcome.h"
 #include "libclient/probe.h"
@@ -575,17 +575,22 @@ void rbi_cluster_miss(struct ringbus *bus,
                       struct rbi_cluster *cluster,
                       const struct rbi_member *member);
 
-/* ---- choice.c, keyed.c ------------------------------------------------------------------- */
+/* ---- choice.c, turns.c, keyed.c ------------------------------------------------------------------- */
 
-/** A choice of a class, from a cluster that has room for one. NULL: no memory. */
-struct rbi_choice *rbi_choice_new(const struct rbi_choice_class *class);
+/** A choice of a class. NULL: no memory. */
+struct rbi_choice *rbi_choice_new(struct ringbus *bus, const struct rbi_choice_class *class);
 void rbi_choice_free(struct rbi_choice *choice);
 /** Runs the chain on the directory as it is, and collects who is linked. @return 0; -ENOMEM */
 int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_choice *choice);
 /** End of an instance that can be sent to now, or NULL. */
 struct rbi_end *rbi_choice_end(const struct rbi_cluster *cluster, int32_t instance);
-/** Lets somebody suspect have his turn only where everybody is. */
-void rbi_choice_turn(struct rbi_choice *choice);
+/** A balancer that has to be set up first; the caller zeroed it. */
+void rbi_turns_init(struct ringbus *bus, struct rbi_turns *turns);
+void rbi_turns_free(struct rbi_turns *turns);
+/** Sets it up over the ends of its choice. @return 0; -ENOMEM */
+int rbi_turns_make(const struct rbi_cluster *cluster, struct rbi_choice *choice);
+/** With each tick: looks anew at what the receivers say of their load, where anybody picks by it. */
+void rbi_turns_look(struct ringbus *bus);
 /**
  * The table by key, made anew where members have changed. @return 0; -ENOMEM, then there is none
  */

@@ -308,7 +308,7 @@ static uint64_t simulate(bool least, uint32_t slow_times, uint64_t stale_ns)
             published = now / stale_ns;
             publish();
         }
-        const unsigned caller = rbi_random_below(&dice, CALLERS);
+        const unsigned caller = rbi_random_under(&dice, CALLERS);
         const unsigned pick = least ? rbi_least_pick(&callers[caller].least, true) /* 16: of two */
                                     : turn++ % INSTANCES;
         took[request] = enqueue(&servers[pick], now, caller) - now;

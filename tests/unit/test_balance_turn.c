@@ -129,7 +129,7 @@ static void test_rounded_weights(void **state)
     uint64_t sum = 0;
     begin(&round, 6);
     for (unsigned i = 0; i < MEMBERS_MAX; i++) {
-        weights[i] = 1 + rbi_random_below(&round.random, 1000);
+        weights[i] = 1 + rbi_random_under(&round.random, 1000);
         sum += weights[i];
     }
     lay(&round, weights, MEMBERS_MAX);
@@ -238,7 +238,7 @@ static void test_changes_favour_nobody(void **state)
         begin(&round, every);
         for (unsigned i = 0; i < 8000; i++) {
             if (i % every == 0) {
-                lay(&round, NULL, 7 + rbi_random_below(&round.random, 2));
+                lay(&round, NULL, 7 + rbi_random_under(&round.random, 2));
             }
             picked[rbi_turn_pick(&round.turn)]++;
         }
@@ -283,7 +283,7 @@ static void test_draws_follow_weights(void **state)
         uint64_t sum = 0;
         double chi = 0;
         for (unsigned i = 0; i < count; i++) {
-            weights[i] = 100 + rbi_random_below(&random, 900);
+            weights[i] = 100 + rbi_random_under(&random, 900);
             sum += weights[i];
         }
         draw(weights, count, 1000000, drawn);

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libclient/turns.c - choice without a key: the balancer that the policy names (bus/balance.h)
+ * over the links of a choice.
+ */
+#include "libclient/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void rbi_turns_init(struct ringbus *bus, struct rbi_turns *turns)
+{
+    const uint64_t who = bus->self.cluster ^ (uint64_t)(uint32_t)bus->self.instance;
+    turns->stale = true;
+    rbi_balance_init(&turns->balance, who, rbi_random_below(bus, UINT64_MAX));
+}
+
+void rbi_turns_free(struct rbi_turns *turns)
+{
+    free(turns->ends);
+    free(turns->members);
+    free(turns->weights);
+    free(turns->memory);
+}
+
+static bool reserve(struct rbi_turns *turns, unsigned count)
+{
+    if (count <= turns->room) {
+        return true;
+    }
+    rbi_turns_free(turns);
+    turns->memory = NULL;
+    turns->memory_bytes = 0;
+    turns->ends = calloc(count, sizeof *turns->ends);
+    turns->members = calloc(count, sizeof *turns->members);
+    turns->weights = calloc(count, sizeof *turns->weights);
+    turns->room =
+        turns->ends != NULL && turns->members != NULL && turns->weights != NULL ? count : 0;
+    return turns->room == count;
+}
+
+/* Where the receiver says how much it has to do. */
+static const rbi_au64 *load_of(const struct rbi_end *end)
+{
+    const struct rbi_page *page = end->loop ? NULL : end->peer_page.base;
+    return page != NULL ? &page->load_depth : rbi_least_unknown;
+}
+_Static_assert(offsetof(struct rbi_page, load_ewma_ns) ==
+                   offsetof(struct rbi_page, load_depth) + sizeof(rbi_au64),
+               "side by side, as a balancer wants them");
+
+static void copy_loads(struct rbi_turns *turns)
+{
+    for (unsigned i = 0; i < turns->count; i++) {
+        turns->members[i].unread = 0; /* what was sent before is in its own count now */
+        if (turns->count <= RBI_LOADS_COPIED) {
+            const rbi_au64 *load = load_of(turns->ends[i]);
+            rbi_store_rlx(&turns->copies[i][RBI_LEAST_DEPTH], rbi_load_rlx(&load[RBI_LEAST_DEPTH]));
+            rbi_store_rlx(&turns->copies[i][RBI_LEAST_EWMA], rbi_load_rlx(&load[RBI_LEAST_EWMA]));
+        }
+    }
+}
+
+/* Somebody suspect has his turn only where everybody is. */
+static void collect(struct rbi_turns *turns, const struct rbi_choice *choice, bool suspects)
+{
+    for (unsigned i = 0; i < choice->ready_count; i++) {
+        struct rbi_end *end = choice->ready[i];
+        if (end->fsm.suspect && !suspects) {
+            continue;
+        }
+        turns->ends[turns->count] = end;
+        turns->members[turns->count] =
+            (struct rbi_least_member){.load = load_of(end), .weight = choice->weights[i]};
+        turns->count++;
+    }
+    for (unsigned i = 0; turns->count <= RBI_LOADS_COPIED && i < turns->count; i++) {
+        turns->members[i].load = turns->copies[i];
+    }
+}
+
+static int set_up(struct rbi_turns *turns, const struct rbi_balance_policy *policy)
+{
+    struct rbi_balance_plan plan;
+    rbi_balance_plan(&plan, policy, turns->members, turns->count, turns->weights);
+    void *scratch = aligned_alloc(16, rbi_align_up(plan.scratch_bytes + 1, 16));
+    if (plan.bytes > turns->memory_bytes || turns->memory == NULL) {
+        free(turns->memory);
+        turns->memory_bytes = rbi_align_up(plan.bytes + 1, 16);
+        turns->memory = aligned_alloc(16, turns->memory_bytes);
+    }
+    if (scratch != NULL && turns->memory != NULL) {
+        rbi_balance_build(&turns->balance, &plan, turns->memory, scratch);
+    }
+    free(scratch);
+    return scratch != NULL && turns->memory != NULL ? 0 : -ENOMEM;
+}
+
+int rbi_turns_make(const struct rbi_cluster *cluster, struct rbi_choice *choice)
+{
+    struct rbi_turns *turns = &choice->turns;
+    const uint16_t stays = turns->balance.choice;
+    const struct rbi_end *sticky = stays < turns->count ? turns->ends[stays] : NULL;
+    if (!reserve(turns, choice->ready_count)) {
+        return -ENOMEM;
+    }
+    turns->count = 0;
+    collect(turns, choice, false);
+    if (turns->count == 0) {
+        collect(turns, choice, true);
+    }
+    copy_loads(turns);
+    if (set_up(turns, &rbi_cluster_policy(cluster)->balance) != 0) {
+        turns->count = 0;
+        return -ENOMEM;
+    }
+    for (unsigned i = 0; sticky != NULL && i < turns->count; i++) {
+        if (turns->ends[i] == sticky) {
+            rbi_balance_stay(&turns->balance, (uint16_t)i);
+        }
+    }
+    turns->stale = false;
+    return 0;
+}
+
+void rbi_turns_look(struct ringbus *bus)
+{
+    for (unsigned i = 0; i < bus->cluster_count; i++) {
+        const struct rbi_cluster *cluster = bus->clusters[i];
+        for (unsigned c = 0; c < cluster->choice_count; c++) {
+            struct rbi_turns *turns = &cluster->choices[c]->turns;
+            if (turns->picked && !turns->stale && turns->balance.keyless == RBI_BALANCE_LEAST) {
+                turns->picked = false;
+                copy_loads(turns);
+            }
+        }
+    }
+}
