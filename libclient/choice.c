@@ -72,12 +72,14 @@ struct offers {
     struct rbi_cluster *clusters[1 + RBI_REALMS_MAX];
     struct rbi_route_cluster routes[1 + RBI_REALMS_MAX];
     struct rbi_directory_instance *instances[1 + RBI_REALMS_MAX];
+    uint64_t *invisible[1 + RBI_REALMS_MAX];
 };
 
 static void offers_free(struct offers *offers)
 {
     for (unsigned i = 0; i < offers->count; i++) {
         free(offers->instances[i]);
+        free(offers->invisible[i]);
     }
 }
 
@@ -117,6 +119,27 @@ static void note_draining(const struct rbi_cluster *cluster,
     }
 }
 
+/* Bit by instance: rights hide it. NULL: none are hidden, or no memory, and the links say so. */
+static uint64_t *invisible_of(const struct rbi_cluster *cluster,
+                              const struct rbi_directory_instance *instances,
+                              unsigned count)
+{
+    uint64_t *bits = NULL;
+    for (unsigned i = 0; i < count; i++) {
+        const struct rbi_member *member = rbi_member_find(cluster, instances[i].instance);
+        if (member == NULL || !rbi_member_is_denied(member)) {
+            continue;
+        }
+        if (bits == NULL) {
+            bits = calloc(count / 64 + 1U, sizeof *bits);
+        }
+        if (bits != NULL) {
+            bits[i / 64] |= UINT64_C(1) << (i % 64);
+        }
+    }
+    return bits;
+}
+
 /* @return false: no memory */
 static bool read_offer(struct ringbus *bus, struct offers *offers, struct rbi_cluster *cluster)
 {
@@ -140,10 +163,12 @@ static bool read_offer(struct ringbus *bus, struct offers *offers, struct rbi_cl
     note_draining(cluster, instances, head.instance_count);
     offers->clusters[offers->count] = cluster;
     offers->instances[offers->count] = instances;
+    offers->invisible[offers->count] = invisible_of(cluster, instances, head.instance_count);
     offers->routes[offers->count] = (struct rbi_route_cluster){
         .instances = instances,
         .count = head.instance_count,
         .panic = (head.flags & RBI_CLUSTER_PANIC) != 0,
+        .invisible = offers->invisible[offers->count],
     };
     offers->count++;
     return true;
