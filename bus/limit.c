@@ -36,28 +36,37 @@ void rbi_limits_compile(struct rbi_limits *limits,
                                         .unit = (uint8_t)limit->unit,
                                         .dry_run = limit->dry_run != 0,
                                         .index = i};
+        memcpy(rule->id, limit->id, strnlen(limit->id, RBI_LABEL_MAX)); /* the rest is zero */
         rbi_gcra_rate_init(&rule->rate, 1000 * rbi_min_u64(limit->rate, RBI_GCRA_RATE_MAX),
                            limit->burst, limit->max_wait_ms * NS_PER_MS);
         limits->scopes |= bit;
     }
 }
 
-void rbi_limit_words_carry(struct rbi_limit_words *to,
-                           const struct rbi_limits *limits,
-                           const struct rbi_policy *policy,
-                           const struct rbi_limit_words *from,
-                           const struct rbi_limits *old_limits,
-                           const struct rbi_policy *old_policy)
+int rbi_limit_same(const struct rbi_limits *limits, unsigned position, const struct rbi_limits *old)
 {
-    memset(to, 0, sizeof *to);
+    const struct rbi_limit_rule *rule = &limits->rules[position];
+    for (unsigned i = 0; i < old->count; i++) {
+        const struct rbi_limit_rule *other = &old->rules[i];
+        if (rule->unit == other->unit && rule->scope == other->scope &&
+            strcmp(rule->id, other->id) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+void rbi_limit_words_carry(struct rbi_limit_words *words,
+                           const struct rbi_limits *limits,
+                           const struct rbi_limit_words *old_words,
+                           const struct rbi_limits *old)
+{
+    const struct rbi_limit_words from = *old_words; /* may be the very words */
+    memset(words, 0, sizeof *words);
     for (unsigned i = 0; i < limits->count; i++) {
-        const struct rbi_limit *limit = &policy->limits[limits->rules[i].index];
-        for (unsigned j = 0; j < old_limits->count; j++) {
-            const struct rbi_limit *old = &old_policy->limits[old_limits->rules[j].index];
-            if (limit->unit == old->unit && limit->scope == old->scope &&
-                strncmp(limit->id, old->id, sizeof limit->id) == 0) {
-                to->word[i] = from->word[j];
-            }
+        const int same = rbi_limit_same(limits, i, old);
+        if (same >= 0) {
+            words->word[i] = from.word[same];
         }
     }
 }

@@ -30,6 +30,7 @@ struct rbi_limit_rule {
     uint8_t unit;  /* enum rbi_limit_unit */
     uint8_t dry_run;
     uint8_t index; /* in the policy's limits */
+    char id[RBI_LABEL_MAX + 1];
 };
 
 /** What is left of a policy for one caller. */
@@ -76,13 +77,17 @@ void rbi_limits_compile(struct rbi_limits *limits,
 /**
  * Carries the state of the limits that both know, by id, from one policy to its successor: a
  * change of the configuration gives nobody a second burst.
+ * @param old  may be the same limits as before
+ * @param old_words  the state by them
  */
-void rbi_limit_words_carry(struct rbi_limit_words *to,
+void rbi_limit_words_carry(struct rbi_limit_words *words,
                            const struct rbi_limits *limits,
-                           const struct rbi_policy *policy,
-                           const struct rbi_limit_words *from,
-                           const struct rbi_limits *old_limits,
-                           const struct rbi_policy *old_policy);
+                           const struct rbi_limit_words *old_words,
+                           const struct rbi_limits *old);
+/** Position of the limit in @p old that is the one at @p position of @p limits, or -1. */
+int rbi_limit_same(const struct rbi_limits *limits,
+                   unsigned position,
+                   const struct rbi_limits *old);
 /** Another rate for the limit at @p position, as a lease says; burst and wait keep their time. */
 void rbi_limits_set_rate(struct rbi_limits *limits, unsigned position, uint64_t rate_milli);
 

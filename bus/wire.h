@@ -68,7 +68,9 @@
     X(PROBE_GRANT, probe_grant, 46, 0)   /* daemon to a caller: its next request tries that one */ \
     X(PROBE_RESULT, probe_result, 47, 0) /* that caller: how it ended; unanswered */               \
     X(UNSHIELD, unshield, 48, 0)         /* tool: forget what is held against it; OK */            \
-    X(OUTCOMES, outcomes, 49, 1)         /* client; descriptor: how its calls ended; unanswered */
+    X(OUTCOMES, outcomes, 49, 1)         /* client; descriptor: how its calls ended; unanswered */ \
+    X(LEASE, lease, 50, 0)               /* daemon: a caller's share of a limit of all callers */  \
+    X(LEASE_DEMAND, lease_demand, 51, 0) /* caller: what it wants of it; unanswered */
 
 enum rbi_wire_type {
 #define RBI_WIRE_TYPE_ENUM(NAME, name, value, fds) RBI_WIRE_##NAME = (value),
@@ -232,6 +234,13 @@ struct rbi_text {
     F(text, path, 1, 1) /* of the instance */                                                      \
     F(u32, incarnation, 2, 0)
 #define RBI_WIRE_FIELDS_outcomes(F) F(u64, bytes, 1, 1)
+#define RBI_WIRE_FIELDS_lease(F)                                                                   \
+    F(u64, cluster, 1, 1)                                                                          \
+    F(text, limit, 2, 1)   /* id in the cluster's policy */                                        \
+    F(u64, share, 3, 1)    /* thousandths of a unit a second, for RBI_LEASE_FRESH_NS */            \
+    F(u64, fallback, 4, 1) /* the same, from then on */
+#define RBI_WIRE_FIELDS_lease_demand(F)                                                            \
+    F(u64, cluster, 1, 1) F(text, limit, 2, 1) F(u64, demand, 3, 1) /* thousandths a second */
 #define RBI_WIRE_FIELDS_stopping(F) F(text, text, 1, 0)
 #define RBI_WIRE_FIELDS_relink(F)                                                                  \
     F(u64, link_id, 1, 1) /* as the earlier daemon gave it */                                      \

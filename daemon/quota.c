@@ -158,7 +158,7 @@ void rbi_charge_release(struct rbi_charge *charge)
 
 /* ---- buckets --------------------------------------------------------------------------- */
 
-uint64_t rbi_gcra_take(uint64_t *tat_ns, uint64_t now_ns, uint32_t per_s, uint32_t burst)
+uint64_t rbi_quota_pace(uint64_t *tat_ns, uint64_t now_ns, uint32_t per_s, uint32_t burst)
 {
     const uint64_t step_ns = UINT64_C(1000000000) / per_s;
     const uint64_t tat = rbi_max_u64(*tat_ns, now_ns);
@@ -183,7 +183,7 @@ int rbi_quota_connect(struct rbi_quota *quota, uint32_t uid, uint64_t now_ns, st
         return 0;
     }
     const uint64_t wait_ns =
-        rbi_gcra_take(&user->connect_tat_ns, now_ns, per_s, per_s * CONNECT_BURST_FACTOR);
+        rbi_quota_pace(&user->connect_tat_ns, now_ns, per_s, per_s * CONNECT_BURST_FACTOR);
     if (wait_ns == 0) {
         return 0;
     }
@@ -197,7 +197,7 @@ int rbi_quota_connect(struct rbi_quota *quota, uint32_t uid, uint64_t now_ns, st
 /** @return ns to wait after a message that has been let in whatever the bucket held */
 static uint64_t quota_take_anyway(uint64_t *tat_ns, uint64_t now_ns, uint32_t per_s)
 {
-    const uint64_t wait_ns = rbi_gcra_take(tat_ns, now_ns, per_s, per_s * 2);
+    const uint64_t wait_ns = rbi_quota_pace(tat_ns, now_ns, per_s, per_s * 2);
     if (wait_ns) {
         /* It is paid for by waiting for the next token as well. */
         *tat_ns += UINT64_C(1000000000) / per_s;

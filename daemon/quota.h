@@ -106,6 +106,6 @@ void rbi_quota_sweep(struct rbi_quota *quota, uint64_t now_ns);
  * @param burst     size of the bucket
  * @return 0 when a token was taken, else ns until there is one
  */
-uint64_t rbi_gcra_take(uint64_t *tat_ns, uint64_t now_ns, uint32_t per_s, uint32_t burst);
+uint64_t rbi_quota_pace(uint64_t *tat_ns, uint64_t now_ns, uint32_t per_s, uint32_t burst);
 
 #endif

@@ -273,7 +273,7 @@ static int ask_over(struct ringbus *bus, struct rbi_ask *ask, struct rbi_end *en
     if (r != 0) {
         return r;
     }
-    r = rbi_send_one(bus, end, &out);
+    r = rbi_send_new(bus, end, &out);
     if (r != 0) {
         rbi_calls_forget(bus, out.tag);
         return r;

@@ -57,6 +57,7 @@ void rbi_cluster_free(struct rbi_cluster *cluster)
         free(cluster->imports);
         free(cluster->missed);
         free(cluster->policy);
+        rbi_limiter_unref(cluster->limiter);
         free(cluster);
     }
 }
@@ -376,6 +377,7 @@ void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
     }
     if (end->phase == RBI_END_LINKED) {
         member->end = end;
+        rbi_limit_attach(cluster, end);
         if (end->usable) {
             member->denied = false;
             member->retry_ns = RBI_NEVER;

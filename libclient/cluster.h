@@ -11,6 +11,7 @@
 
 struct rbi_caller;
 struct rbi_end;
+struct rbi_limiter;
 
 /** What a target asks of its links. */
 struct rbi_target_terms {
@@ -89,6 +90,7 @@ struct rbi_cluster {
     unsigned ready_count;
     unsigned ready_room;
     struct rbi_caller *caller; /* of requests to it (retry.h); NULL: none so far */
+    struct rbi_limiter *limiter; /* NULL: none of its limits concerns us */
     char path[RBI_PATH_MAX + 1];
 };
 

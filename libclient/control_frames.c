@@ -437,6 +437,9 @@ void rbi_control_frame(struct ringbus *bus,
     case RBI_WIRE_DRAIN_ORDER:
         rbi_drain_order(bus, &body->drain_order);
         break;
+    case RBI_WIRE_LEASE:
+        rbi_limit_lease(bus, &body->lease);
+        break;
     default:
         break; /* OK, STOPPING and what later versions may say */
     }

@@ -5,6 +5,7 @@
  * libclient/end.h - a link as we see it: its lanes, its bell, its peer.
  * Part of internal.h: include that.
  */
+#include "bus/limit.h"
 #include "bus/link.h"
 #include "bus/record.h"
 #include "shm/lane.h"
@@ -52,6 +53,7 @@ struct rbi_end {
     bool usable;             /* rbi_link_usable(), kept for the send path */
     bool flowing;            /* usable, and a message has come: the peer's lane is mapped whole */
     bool claimed;            /* a claim is open: nothing else may be written */
+    bool limited;            /* limiter is not NULL: what is sent is asked for (limit.h) */
     bool peer_sleeps;        /* the peer may sleep: look at its epoch after a burst */
     bool unrung;             /* records committed with RINGBUS_MORE: to be looked at later */
     bool blocked;            /* a send found it full; wait for want_bytes */
@@ -115,6 +117,8 @@ struct rbi_end {
     bool failed;             /* it ended before READY_ACK was read: reported when the lane is */
     bool reported_up;        /* the application has had its READY event */
     struct rbi_end_drain drain;
+    struct rbi_limiter *limiter;
+    struct rbi_limit_words limit_words; /* of the limits that count for each instance */
     struct rbi_segment own_side;
     struct rbi_segment peer_side;
     struct rbi_segment peer_page;

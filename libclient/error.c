@@ -123,6 +123,11 @@ static void format_fast(struct ringbus *bus)
                        "%llu bytes are more than the limit of %zu (largest chunk of the pool)",
                        value, ringbus_size_max(bus));
         break;
+    case RINGBUS_E_LIMITED:
+        (void)snprintf(error->text, sizeof error->text,
+                       "limit '%s' on what is sent to %s is reached: retry after %llu us",
+                       bus->refusal.id, peer, value);
+        break;
     default:
         (void)snprintf(error->text, sizeof error->text, "%s%s%s", peer, peer[0] != '\0' ? ": " : "",
                        ringbus_strerror(error->code));

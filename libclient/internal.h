@@ -31,6 +31,7 @@
 #include "libclient/end.h"
 #include "libclient/explain.h"
 #include "libclient/failback.h"
+#include "libclient/limit.h"
 #include "libclient/outcome.h"
 #include "libclient/probe.h"
 #include "libclient/request.h"
@@ -229,6 +230,7 @@ struct ringbus {
     char *token;
     char program[64];
     struct rbi_bus_error error;
+    struct rbi_limit_refusal refusal;
 #ifdef RBI_DEBUG
     _Atomic(uint64_t) user_thread; /* thread inside a call now; 0 = none */
     unsigned user_depth;
@@ -792,7 +794,9 @@ int rbi_send_collect_from(struct ringbus *bus, struct rbi_end *end);
 void rbi_write_parts(unsigned char *to, const struct rbi_outgoing *out);
 /** Writes one message to every usable end of a cluster (broadcast.c). @return how many took it */
 int rbi_send_all(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_outgoing *out);
-/** Writes one message to one end. 0, or a public error (noted). */
+/** Writes one message to one end, within the limits. 0, or a public error (noted). */
+int rbi_send_new(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out);
+/** The same for what no limit is about: answers. */
 int rbi_send_one(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out);
 /** The same without counting it as sent: it was. */
 int rbi_send_again(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out);

@@ -132,6 +132,9 @@ static int do_claim(struct ringbus *bus,
     if (end->claimed) {
         return rbi_fail(bus, RINGBUS_E_BUSY, "a claim on the lane to %s is open", end->path);
     }
+    if (RBI_UNLIKELY(end->limited) && (r = rbi_limit_ask(bus, end, 0, size)) != 0) {
+        return r;
+    }
     memset(out, 0, sizeof *out);
     if (size <= bus->inline_max) {
         r = claim_lane(bus, end, size, out);
@@ -264,6 +267,9 @@ static int do_commit(struct ringbus *bus, struct ringbus_claim *claim, uint64_t 
         if (r == RINGBUS_E_FULL) {
             return r; /* the claim stays open: commit again when there is room */
         }
+    }
+    if (r == 1 && RBI_UNLIKELY(end->limited)) {
+        rbi_limit_taken(bus, end, 0, size);
     }
     end_claim(bus, end, claim);
     return r;

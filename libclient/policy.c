@@ -59,9 +59,11 @@ void rbi_cluster_take_policy(struct ringbus *bus, struct rbi_cluster *cluster, u
     if (key == (cluster->policy != NULL ? cluster->policy->fingerprint : 0)) {
         return;
     }
-    if (key == 0 || read_policy(bus, key, &policy) == RBI_DIRECTORY_OK) {
+    if ((key == 0 || read_policy(bus, key, &policy) == RBI_DIRECTORY_OK) &&
+        rbi_limit_follow(bus, cluster, policy) == 0) {
         use_policy(cluster, policy);
     } else {
+        free(policy);
         bus->directory_revision = 0; /* replaced meanwhile: looked at again with the next tick */
     }
 }

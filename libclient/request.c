@@ -72,7 +72,7 @@ static int do_request(struct ringbus *bus,
     if (r != 0) {
         return r;
     }
-    r = rbi_send_one(bus, end, out);
+    r = rbi_send_new(bus, end, out);
     if (r != 0) {
         rbi_calls_forget(bus, out->tag);
         return r;

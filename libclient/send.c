@@ -429,6 +429,22 @@ int rbi_send_one(struct ringbus *bus, struct rbi_end *end, const struct rbi_outg
     return r;
 }
 
+int rbi_send_new(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out)
+{
+    if (RBI_LIKELY(!end->limited)) {
+        return rbi_send_one(bus, end, out);
+    }
+    const uint32_t method = out->attributes != NULL ? out->attributes->method : 0;
+    int r = rbi_limit_ask(bus, end, method, out->size);
+    if (r == 0) {
+        r = rbi_send_one(bus, end, out);
+    }
+    if (r == 0) {
+        rbi_limit_taken(bus, end, method, out->size);
+    }
+    return r;
+}
+
 /* ---- public calls -------------------------------------------------------------------------- */
 
 #define SEND_FLAGS (RINGBUS_KEY | RINGBUS_MORE | RINGBUS_IDEMPOTENT)
@@ -449,7 +465,7 @@ int rbi_send_any(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_
     out->record_flags = to->instance == RINGBUS_ANY ? RBI_RECORD_ANY : 0U;
     int r = rbi_send_resolve(bus, to, (out->flags & RINGBUS_KEY) != 0, out->key, &end);
     if (RBI_LIKELY(r == 0 && end != NULL)) {
-        r = rbi_send_one(bus, end, out);
+        r = rbi_send_new(bus, end, out);
     }
     return r == 0 ? 1 : r;
 }
@@ -494,7 +510,7 @@ static inline struct rbi_end *plain_end(struct ringbus *bus,
         end = rbi_cluster_pick(bus, bus->last_cluster, (flags & RINGBUS_KEY) != 0, key);
         *bits = RBI_RECORD_ANY;
     }
-    return RBI_LIKELY(end != NULL && end->usable && !end->claimed &&
+    return RBI_LIKELY(end != NULL && end->usable && (end->claimed | end->limited) == 0 &&
                       (to->incarnation == 0 || to->incarnation == end->peer.incarnation))
                ? end
                : NULL;

@@ -143,7 +143,9 @@ enum rbi_endpoint_state {
     X(retried, "requests asked again after they were refused or lost")                             \
     X(retry_denied, "those not asked again because the retry budget was used up")                  \
     X(mocked, "requests ended by a mock, a local callback or failsafe, not by an instance")        \
-    X(diverted, "messages with a key sent to another instance, its own being out of reach")
+    X(diverted, "messages with a key sent to another instance, its own being out of reach")        \
+    X(limited, "sends refused because a limit of the policy was reached")                          \
+    X(limited_dry, "sends that a limit in a dry run would have refused")
 
 enum rbi_counter {
 #define RBI_COUNTER_ENUM(name, text) RBI_COUNTER_##name,

@@ -127,6 +127,12 @@ RINGBUS_API enum ringbus_error_kind ringbus_error_kind(int error);
  * @return valid until the next call on the handle; empty when nothing failed
  */
 RINGBUS_API const char *ringbus_errmsg(const struct ringbus *bus);
+/**
+ * After RINGBUS_E_LIMITED: when it is worth trying again, in microseconds from the refusal on. By
+ * then the message passes the limit, unless others were sent in between. No system call.
+ * @return 0 when the last failure of this handle was another one
+ */
+RINGBUS_API uint64_t ringbus_retry_after_us(const struct ringbus *bus);
 /** "0.1.0". */
 RINGBUS_API const char *ringbus_version(void);
 
@@ -796,6 +802,8 @@ RINGBUS_API int ringbus_report(struct ringbus *bus,
  * @param flags  RINGBUS_KEY, RINGBUS_MORE, RINGBUS_IDEMPOTENT
  * @return number of receivers that have it (for RINGBUS_ALL also 0), or
  * @retval RINGBUS_E_FULL       nothing was sent; wait, dispatch, retry
+ * @retval RINGBUS_E_LIMITED    nothing was sent: a limit of the cluster's policy is reached; retry
+ *                              after ringbus_retry_after_us()
  * @retval RINGBUS_E_NO_CHUNK   nothing was sent; wait for returns, or open with a larger pool
  * @retval RINGBUS_E_NOT_READY, RINGBUS_E_DRAINING  nobody could take it now: retry, after an event
  * @retval RINGBUS_E_NO_INSTANCE, RINGBUS_E_NO_SERVICE, RINGBUS_E_PEER_GONE  nobody is there; an
@@ -1183,7 +1191,9 @@ RINGBUS_API int ringbus_explain_text(struct ringbus *bus,
     X(retried, "requests asked again after they were refused or lost")                             \
     X(retry_denied, "those not asked again because the retry budget was used up")                  \
     X(mocked, "requests ended by a mock, a local callback or failsafe, not by an instance")        \
-    X(diverted, "messages with a key sent to another instance, its own being out of reach")
+    X(diverted, "messages with a key sent to another instance, its own being out of reach")        \
+    X(limited, "sends refused because a limit of the policy was reached")                          \
+    X(limited_dry, "sends that a limit in a dry run would have refused")
 
 struct ringbus_stats {
     size_t struct_size; /**< set by the caller: sizeof(struct ringbus_stats) */

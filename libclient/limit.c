@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libclient/limit.c - see libclient/limit.h. */
+#include "libclient/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- which limits -------------------------------------------------------- */
+
+void rbi_limiter_unref(struct rbi_limiter *limiter)
+{
+    if (limiter != NULL && --limiter->refs == 0) {
+        free(limiter);
+    }
+}
+
+void rbi_limit_attach(const struct rbi_cluster *cluster, struct rbi_end *end)
+{
+    struct rbi_limiter *old = end->limiter;
+    struct rbi_limiter *limiter = end->loop ? NULL : cluster->limiter;
+    if (old == limiter) {
+        return;
+    }
+    if (limiter != NULL) {
+        limiter->refs++;
+        const struct rbi_limits none = {.count = 0};
+        rbi_limit_words_carry(&end->limit_words, &limiter->limits, &end->limit_words,
+                              old != NULL ? &old->limits : &none);
+    }
+    end->limiter = limiter;
+    end->limited = limiter != NULL;
+    rbi_limiter_unref(old);
+}
+
+static void start_lease(struct rbi_limiter *limiter, unsigned position, uint64_t rate)
+{
+    struct rbi_lease_holder *lease = &limiter->leases[position];
+    rbi_lease_holder_init(lease, 1000 * rbi_min_u64(rate, RBI_GCRA_RATE_MAX));
+    rbi_limits_set_rate(&limiter->limits, position, lease->fallback);
+    limiter->quota = true;
+}
+
+/* What was taken, and what was leased, counts on where a limit is the same. */
+static void succeed(struct rbi_limiter *limiter, const struct rbi_limiter *old)
+{
+    rbi_limit_words_carry(&limiter->words, &limiter->limits, &old->words, &old->limits);
+    for (unsigned i = 0; i < limiter->limits.count; i++) {
+        const int same = rbi_limit_same(&limiter->limits, i, &old->limits);
+        if (same >= 0 && limiter->limits.rules[i].scope == RBI_LIMIT_CLUSTER) {
+            /* Its rate may be another one: asked for anew, at once. */
+            limiter->leases[i].units = old->leases[same].units;
+        }
+    }
+}
+
+int rbi_limit_follow(struct ringbus *bus,
+                     struct rbi_cluster *cluster,
+                     const struct rbi_policy *policy)
+{
+    struct rbi_limiter *old = cluster->limiter;
+    struct rbi_limiter *limiter = NULL;
+    struct rbi_limits limits = {.count = 0};
+    if (policy != NULL) {
+        rbi_limits_compile(&limits, policy, bus->self_path, strlen(bus->self_path),
+                           RBI_LIMITS_OF_CALLER);
+    }
+    if (limits.count > 0) {
+        limiter = calloc(1, sizeof *limiter);
+        if (limiter == NULL) {
+            return -ENOMEM;
+        }
+        limiter->refs = 1;
+        limiter->cluster = cluster->id;
+        limiter->limits = limits;
+        for (unsigned i = 0; i < limits.count; i++) {
+            if (limits.rules[i].scope == RBI_LIMIT_CLUSTER) {
+                start_lease(limiter, i, policy->limits[limits.rules[i].index].rate);
+            }
+        }
+        if (old != NULL) {
+            succeed(limiter, old);
+        }
+    }
+    cluster->limiter = limiter;
+    for (unsigned i = 0; i < cluster->member_count; i++) {
+        if (cluster->members[i].end != NULL) {
+            rbi_limit_attach(cluster, cluster->members[i].end);
+        }
+    }
+    rbi_limiter_unref(old);
+    return 0;
+}
+
+/* ---- a message -------------------------------------------------------- */
+
+/* What is offered is the demand, whether it is sent or not; and a lease may be over. */
+static void
+offer(struct ringbus *bus, struct rbi_limiter *limiter, const struct rbi_limit_question *question)
+{
+    for (unsigned i = 0; i < limiter->limits.count; i++) {
+        const struct rbi_limit_rule *rule = &limiter->limits.rules[i];
+        struct rbi_lease_holder *lease = &limiter->leases[i];
+        if (rule->scope != RBI_LIMIT_CLUSTER || question->method < rule->method_low ||
+            question->method > rule->method_high) {
+            continue;
+        }
+        lease->units += rule->unit == RBI_LIMIT_BYTES ? question->bytes : 1;
+        if (question->now_ns >= lease->until_ns && lease->until_ns != 0) {
+            lease->until_ns = 0;
+            rbi_limits_set_rate(&limiter->limits, i, lease->fallback);
+        }
+        rbi_deadline_at_most(bus, lease->asked_ns + RBI_LEASE_PERIOD_NS);
+    }
+}
+
+static RBI_COLD int
+refuse(struct ringbus *bus, const struct rbi_end *end, const struct rbi_limit_verdict *verdict)
+{
+    const struct rbi_limit_rule *rule = &end->limiter->limits.rules[verdict->rule];
+    rbi_count(bus, RBI_COUNTER_limited, 1);
+    bus->refusal.retry_us = verdict->wait_ns / 1000 + 1;
+    memcpy(bus->refusal.id, rule->id, sizeof bus->refusal.id);
+    return rbi_fail_fast(bus, RINGBUS_E_LIMITED, &end->peer, bus->refusal.retry_us);
+}
+
+int rbi_limit_ask(struct ringbus *bus, struct rbi_end *end, uint32_t method, uint64_t bytes)
+{
+    struct rbi_limiter *limiter = end->limiter;
+    struct rbi_limit_question question = {
+        .method = method, .bytes = bytes, .now_ns = rbi_now_coarse_ns()};
+    struct rbi_limit_verdict verdict;
+    question.now_ns = rbi_max_u64(question.now_ns, bus->now_ns);
+    if (limiter->quota) {
+        offer(bus, limiter, &question);
+    }
+    enum rbi_limit_result result =
+        rbi_limits_check(&limiter->limits, &limiter->words, &end->limit_words, &question, &verdict);
+    if (result != RBI_LIMIT_PASS || verdict.dry_refused) {
+        question.now_ns = rbi_now_ns();
+        result = rbi_limits_check(&limiter->limits, &limiter->words, &end->limit_words, &question,
+                                  &verdict);
+    }
+    limiter->asked_ns = question.now_ns;
+    if (RBI_UNLIKELY(verdict.dry_refused)) {
+        rbi_count(bus, RBI_COUNTER_limited_dry, 1);
+    }
+    return RBI_LIKELY(result == RBI_LIMIT_PASS) ? 0 : refuse(bus, end, &verdict);
+}
+
+void rbi_limit_taken(struct ringbus *bus, struct rbi_end *end, uint32_t method, uint64_t bytes)
+{
+    struct rbi_limiter *limiter = end->limiter;
+    const struct rbi_limit_question question = {
+        .method = method, .bytes = bytes, .now_ns = limiter->asked_ns};
+    (void)bus;
+    rbi_limits_take(&limiter->limits, &limiter->words, &end->limit_words, &question);
+}
+
+uint64_t ringbus_retry_after_us(const struct ringbus *bus)
+{
+    if (bus == NULL || rbi_load_rlx(bus->guard) != RBI_GUARD_ALIVE ||
+        bus->error.code != RINGBUS_E_LIMITED) {
+        return 0;
+    }
+    return bus->refusal.retry_us;
+}
+
+/* ---- leases -------------------------------------------------------- */
+
+static uint64_t ask_for(struct ringbus *bus, struct rbi_limiter *limiter, uint64_t now_ns)
+{
+    uint64_t next_ns = RBI_NEVER;
+    for (unsigned i = 0; i < limiter->limits.count; i++) {
+        struct rbi_lease_holder *lease = &limiter->leases[i];
+        struct rbi_wire_lease_demand body = {.cluster = limiter->cluster};
+        if (limiter->limits.rules[i].scope != RBI_LIMIT_CLUSTER) {
+            continue;
+        }
+        if (rbi_lease_ask(lease, now_ns, &body.demand)) {
+            rbi_text_set(&body.limit, limiter->limits.rules[i].id);
+            (void)rbi_control_send(bus, RBI_WIRE_LEASE_DEMAND, &body, NULL, 0);
+        } else if (lease->units > 0) {
+            next_ns = rbi_min_u64(next_ns, lease->asked_ns + RBI_LEASE_PERIOD_NS);
+        }
+    }
+    return next_ns;
+}
+
+uint64_t rbi_limit_tick(struct ringbus *bus, uint64_t now_ns)
+{
+    uint64_t next_ns = RBI_NEVER;
+    for (unsigned i = 0; i < bus->cluster_count; i++) {
+        struct rbi_limiter *limiter = bus->clusters[i]->limiter;
+        if (limiter != NULL && limiter->quota) {
+            next_ns = rbi_min_u64(next_ns, ask_for(bus, limiter, now_ns));
+        }
+    }
+    return next_ns;
+}
+
+void rbi_limit_lease(struct ringbus *bus, const struct rbi_wire_lease *body)
+{
+    struct rbi_cluster *cluster = rbi_cluster_find(bus, body->cluster);
+    struct rbi_limiter *limiter = cluster != NULL ? cluster->limiter : NULL;
+    for (unsigned i = 0; limiter != NULL && i < limiter->limits.count; i++) {
+        const struct rbi_limit_rule *rule = &limiter->limits.rules[i];
+        if (rule->scope == RBI_LIMIT_CLUSTER && strcmp(rule->id, body->limit.bytes) == 0) {
+            rbi_lease_granted(&limiter->leases[i], body->share, body->fallback, bus->now_ns);
+            rbi_limits_set_rate(&limiter->limits, i, limiter->leases[i].share);
+        }
+    }
+}

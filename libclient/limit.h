@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_LIBCLIENT_LIMIT_H
+#define RINGBUS_LIBCLIENT_LIMIT_H
+/*
+ * libclient/limit.h - the limits of the clusters that we send to, kept by ourselves before we send.
+ * Part of internal.h: include that.
+ *
+ * A cluster without limits costs its senders one look at a flag of the end (rbi_end.limited), which
+ * lies beside those that are looked at anyway. With limits every message takes the long way:
+ * asked, sent, and paid for when it was sent.
+ *
+ * The clock is the coarse one, up to 4 ms old and never ahead; before anything is refused or
+ * delayed, the exact one is read. So a refusal is exact, and what passes may be up to 4 ms of
+ * the rate early.
+ */
+#include "bus/lease.h"
+#include "bus/limit.h"
+#include "bus/wire.h"
+
+#include <ringbus/ringbus.h>
+
+struct rbi_cluster;
+struct rbi_end;
+
+/** Limits of one cluster that concern us. Shared by the cluster and its ends. */
+struct rbi_limiter {
+    uint32_t refs;
+    bool quota;       /* some of them are leased: RBI_LIMIT_CLUSTER */
+    uint64_t cluster; /* id */
+    struct rbi_limits limits;
+    struct rbi_limit_words words;
+    uint64_t asked_ns;                              /* of the question that was answered last */
+    struct rbi_lease_holder leases[RBI_LIMITS_MAX]; /* by position */
+};
+
+/** Of a handle: what its last refusal said, for ringbus_errmsg(). */
+struct rbi_limit_refusal {
+    uint64_t retry_us; /* 0: it was no refusal of a limit */
+    char id[RBI_LABEL_MAX + 1];
+};
+
+/**
+ * The policy of a cluster has come, or has changed.
+ * @param policy  valid; NULL: the defaults
+ * @retval 0; -ENOMEM it is as it was, to be tried again
+ */
+RBI_MUST_CHECK int
+rbi_limit_follow(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_policy *policy);
+/** An end of a cluster that we target is there: it is limited from now on, if the cluster is. */
+void rbi_limit_attach(const struct rbi_cluster *cluster, struct rbi_end *end);
+/** It is no more. */
+void rbi_limiter_unref(struct rbi_limiter *limiter);
+
+/**
+ * Whether a message may go to a limited end. Nothing is taken.
+ * @retval 0; RINGBUS_E_LIMITED (noted)
+ */
+int rbi_limit_ask(struct ringbus *bus, struct rbi_end *end, uint32_t method, uint64_t bytes);
+/** It was sent, right after it had been asked for. */
+void rbi_limit_taken(struct ringbus *bus, struct rbi_end *end, uint32_t method, uint64_t bytes);
+
+/** LEASE of the daemon. Untrusted. */
+void rbi_limit_lease(struct ringbus *bus, const struct rbi_wire_lease *body);
+/** Tells the daemon what we want to send, where that is due. @return when to look again */
+uint64_t rbi_limit_tick(struct ringbus *bus, uint64_t now_ns);
+
+#endif
