@@ -11,7 +11,7 @@
 static bool log_passes(struct rbi_daemon *daemon, uint64_t *withheld)
 {
     struct rbi_health_desk *desk = &daemon->health;
-    if (rbi_gcra_take(&desk->log_tat_ns, rbi_loop_now_ns(daemon->loop), LOGS_PER_S, LOGS_BURST) !=
+    if (rbi_quota_pace(&desk->log_tat_ns, rbi_loop_now_ns(daemon->loop), LOGS_PER_S, LOGS_BURST) !=
         0) {
         desk->logs_withheld++;
         return false;
