@@ -108,7 +108,7 @@ static void prepare(unsigned count)
     void *scratch = memory(rbi_least_scratch_bytes(count));
     caller.count = count;
     rbi_random_init(&caller.random, count, 1);
-    caller.shape = (struct rbi_table_shape){RBI_TABLE_HRW, rbi_table_slots_auto(count), 3, 0};
+    caller.shape = (struct rbi_table_shape){RBI_TABLE_HRW, TABLE_SLOTS, 3, 0};
     for (unsigned i = 0; i < count; i++) {
         caller.members[i] = (struct rbi_table_member){(int32_t)(i * 7919 + 1), 100};
         caller.weights[i] = 50 + i % 8 * 50;

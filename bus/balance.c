@@ -20,21 +20,20 @@ enum rbi_balance_mode rbi_balance_mode_of(const struct rbi_balance_policy *polic
     return named ? (enum rbi_balance_mode)policy->keyless : RBI_BALANCE_LEAST;
 }
 
-bool rbi_balance_shape(const struct rbi_balance_policy *policy,
-                       unsigned member_count,
-                       struct rbi_table_shape *shape)
+bool rbi_balance_shape(const struct rbi_balance_policy *policy, struct rbi_table_shape *shape)
 {
     const enum rbi_balance_mode mode = rbi_balance_mode_of(policy, true);
     const bool maglev = mode == RBI_BALANCE_MAGLEV;
     if (mode != RBI_BALANCE_HASH && !maglev) {
         return false;
     }
-    const uint32_t slots = policy->slots != 0 ? policy->slots : rbi_table_slots_auto(member_count);
-    *shape = (struct rbi_table_shape){
-        .kind = maglev ? RBI_TABLE_MAGLEV : RBI_TABLE_HRW,
-        .slots = maglev ? RBI_TABLE_SLOTS_MAGLEV : slots,
-        .ranks = policy->ranks,
-        .strict = maglev ? 0 : (uint32_t)rbi_min_u64(policy->strict, RBI_TABLE_STRICT_MAX)};
+    const bool asked = policy->on_shield == RBI_ON_SHIELD_FAILOVER || policy->hash_bound != 0;
+    *shape = (struct rbi_table_shape){.kind = maglev ? RBI_TABLE_MAGLEV : RBI_TABLE_HRW,
+                                      .slots = maglev               ? RBI_TABLE_SLOTS_MAGLEV
+                                               : policy->slots != 0 ? policy->slots
+                                                                    : RBI_TABLE_SLOTS_LARGE,
+                                      .ranks = asked ? policy->ranks : 1,
+                                      .strict = maglev ? 0 : policy->strict};
     return true;
 }
 

@@ -40,12 +40,11 @@ struct rbi_balance {
  */
 enum rbi_balance_mode rbi_balance_mode_of(const struct rbi_balance_policy *policy, bool keyed);
 /**
- * Shape of the table that the policy asks for.
+ * Shape of the table that the policy asks for. Lower ranks only where they are asked: the first one
+ * is the same either way.
  * @return false when messages with a key are not balanced by a table
  */
-bool rbi_balance_shape(const struct rbi_balance_policy *policy,
-                       unsigned member_count,
-                       struct rbi_table_shape *shape);
+bool rbi_balance_shape(const struct rbi_balance_policy *policy, struct rbi_table_shape *shape);
 
 /**
  * Before all else: a caller's random numbers, and its place in the round.

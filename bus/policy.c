@@ -2,6 +2,8 @@
 /* bus/policy.c - defaults, presets, and the check of what another process wrote. */
 #include "bus/policy.h"
 
+#include "bus/table.h"
+
 #include <string.h>
 #include <xxhash.h>
 
@@ -172,6 +174,7 @@ static bool balance_valid(const struct rbi_balance_policy *balance)
 {
     return balance->mode <= RBI_BALANCE_CUSTOM && balance->keyless <= RBI_BALANCE_CUSTOM &&
            balance->on_shield <= RBI_ON_SHIELD_FAIL && balance->ranks >= 1 && balance->ranks <= 3 &&
+           balance->strict <= RBI_TABLE_STRICT_MAX &&
            (balance->slots == 0 ||
             (rbi_is_pow2(balance->slots) && balance->slots >= 1024 && balance->slots <= 262144));
 }

@@ -8,11 +8,6 @@
 
 #include <xxhash.h>
 
-uint32_t rbi_table_slots_auto(unsigned member_count)
-{
-    return member_count <= RBI_TABLE_SMALL_MAX ? RBI_TABLE_SLOTS_SMALL : RBI_TABLE_SLOTS_LARGE;
-}
-
 bool rbi_table_shape_valid(const struct rbi_table_shape *shape)
 {
     if (shape->ranks < 1 || shape->ranks > RBI_TABLE_RANKS_MAX) {

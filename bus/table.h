@@ -17,13 +17,13 @@
  */
 #include "bus/hrw.h"
 
-#define RBI_TABLE_NONE         UINT16_MAX
-#define RBI_TABLE_RANKS_MAX    3U
-#define RBI_TABLE_SLOTS_MIN    1024U
-#define RBI_TABLE_SLOTS_MAX    262144U
-#define RBI_TABLE_SLOTS_SMALL  16384U /* auto, up to 16 members */
-#define RBI_TABLE_SLOTS_LARGE  65536U /* auto, above */
-#define RBI_TABLE_SMALL_MAX    16U
+#define RBI_TABLE_NONE      UINT16_MAX
+#define RBI_TABLE_RANKS_MAX 3U
+#define RBI_TABLE_SLOTS_MIN 1024U
+#define RBI_TABLE_SLOTS_MAX 262144U
+/* Where the configuration does not say. Not by the number of members: with another number of slots
+ * nearly every key would change hands when the seventeenth comes. */
+#define RBI_TABLE_SLOTS_LARGE  65536U
 #define RBI_TABLE_SLOTS_MAGLEV 65537U /* prime, and nothing else */
 #define RBI_TABLE_STRICT_MAX   1000U
 #define RBI_TABLE_MEMBERS_MAX  RBI_HRW_MEMBERS_MAX
@@ -52,8 +52,6 @@ struct rbi_table {
     const uint16_t *owners;
 };
 
-/** Slots of a table whose configuration does not say: by the number of members. */
-uint32_t rbi_table_slots_auto(unsigned member_count);
 /** Whether a build would take it. For shapes that come from a file or another process. */
 bool rbi_table_shape_valid(const struct rbi_table_shape *shape);
 /**

@@ -37,7 +37,7 @@ static void build_table(struct caller *caller, unsigned count)
 {
     struct rbi_table_shape shape;
     struct rbi_table_build build;
-    if (!rbi_balance_shape(caller->plan.policy, count, &shape)) {
+    if (!rbi_balance_shape(caller->plan.policy, &shape)) {
         return;
     }
     void *scratch = take(rbi_table_scratch_bytes(&shape, count, 0));
@@ -106,14 +106,52 @@ static void test_modes_by_key(void **state)
         assert_int_equal(rbi_balance_mode_of(&policy, true), cases[i].with);
         assert_int_equal(rbi_balance_mode_of(&policy, false), cases[i].without);
         const bool table = cases[i].with == RBI_BALANCE_HASH || cases[i].with == RBI_BALANCE_MAGLEV;
-        assert_int_equal(rbi_balance_shape(&policy, 5, &shape), table);
+        assert_int_equal(rbi_balance_shape(&policy, &shape), table);
         assert_true(!table || rbi_table_shape_valid(&shape));
     }
     struct rbi_balance_policy sized = policy_of(RBI_BALANCE_HASH, RBI_BALANCE_RR);
     struct rbi_table_shape shape;
-    assert_true(rbi_balance_shape(&sized, 17, &shape) && shape.slots == 65536);
+    assert_true(rbi_balance_shape(&sized, &shape));
+    assert_true(shape.slots == 65536 && shape.ranks == 1);
     sized.slots = 2048;
-    assert_true(rbi_balance_shape(&sized, 17, &shape) && shape.slots == 2048);
+    sized.on_shield = RBI_ON_SHIELD_FAILOVER;
+    assert_true(rbi_balance_shape(&sized, &shape));
+    assert_true(shape.slots == 2048 && shape.ranks == 3);
+    sized.on_shield = RBI_ON_SHIELD_HOLD;
+    sized.hash_bound = 125;
+    sized.strict = 5;
+    assert_true(rbi_balance_shape(&sized, &shape));
+    assert_true(shape.ranks == 3 && shape.strict == 5);
+    sized.mode = RBI_BALANCE_MAGLEV;
+    assert_true(rbi_balance_shape(&sized, &shape));
+    assert_true(shape.slots == 65537 && shape.strict == 0);
+}
+
+/* Whatever another process wrote: a policy that is taken for valid asks for a table that is one. */
+static void test_valid_policies_have_valid_shapes(void **state)
+{
+    (void)state;
+    static struct rbi_policy policy;
+    static const uint32_t values[] = {0,    1,    3,     4,        1000,      1001,
+                                      1024, 1025, 65536, 1U << 31, UINT32_MAX};
+    const unsigned count = RBI_ARRAY_SIZE(values);
+    unsigned valid = 0;
+    for (unsigned i = 0; i < count * count * count; i++) {
+        struct rbi_table_shape shape;
+        rbi_policy_defaults(&policy);
+        policy.balance.hash_bound = 125;
+        policy.balance.mode = i % 2 == 0 ? RBI_BALANCE_HASH : RBI_BALANCE_MAGLEV;
+        policy.balance.slots = values[i % count];
+        policy.balance.ranks = values[i / count % count];
+        policy.balance.strict = values[i / count / count];
+        rbi_policy_seal(&policy);
+        if (rbi_policy_valid(&policy)) {
+            valid++;
+            assert_true(rbi_balance_shape(&policy.balance, &shape));
+            assert_true(rbi_table_shape_valid(&shape));
+        }
+    }
+    assert_int_equal(valid, 3 * 2 * 5); /* slots 0, 1024, 65536; ranks 1, 3; strict to 1000 */
 }
 
 /* Two callers whose draws differ in all else agree on every key, and again after a change. */
@@ -294,6 +332,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_modes_by_key),
+        cmocka_unit_test(test_valid_policies_have_valid_shapes),
         cmocka_unit_test(test_callers_agree_on_keys),
         cmocka_unit_test(test_every_way_follows_weights),
         cmocka_unit_test(test_modes_without_keys_ignore_them),
