@@ -16,7 +16,7 @@ static bool path_byte(char c)
 
 enum rbi_glob_error rbi_glob_check(const char *pattern, size_t length, unsigned *offset)
 {
-    unsigned ignored;
+    unsigned ignored = 0;
     unsigned *at = offset != NULL ? offset : &ignored;
     if (length == 0) {
         *at = 0;

@@ -104,8 +104,7 @@ struct counts {
 static struct counts count(const struct rbi_route *route, enum rbi_route_stage stage)
 {
     struct counts counts = {0, 0, 0};
-    RBI_ROUTE_EACH(route, entry)
-    {
+    for (struct rbi_route_entry *entry = route->entries; entry < rbi_route_end(route); entry++) {
         counts.in += rbi_route_is_in(entry) ? 1U : 0U;
         counts.keyed += entry->keyed ? 1U : 0U;
         counts.would += entry->would_stage == stage ? 1U : 0U;

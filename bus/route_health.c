@@ -23,8 +23,7 @@ void rbi_route_health(struct rbi_route *route)
                                           .reason = fail ? RBI_ROUTE_PANIC : RBI_ROUTE_SHIELDED,
                                           .rule = RBI_ROUTE_NO_RULE,
                                           .keyed_stay = !fail};
-    RBI_ROUTE_EACH(route, entry)
-    {
+    for (struct rbi_route_entry *entry = route->entries; entry < rbi_route_end(route); entry++) {
         if (fail || !entry->healthy) {
             rbi_route_drop(entry, &cause);
         }

@@ -24,8 +24,7 @@ struct levels {
 
 static void survey(const struct rbi_route *route, struct levels *levels)
 {
-    RBI_ROUTE_EACH(route, entry)
-    {
+    for (struct rbi_route_entry *entry = route->entries; entry < rbi_route_end(route); entry++) {
         if (rbi_route_is_in(entry)) {
             struct level *level = &levels->level[entry->rank];
             const uint32_t weight = rbi_route_instance(route, entry)->weight;
@@ -141,8 +140,7 @@ static void relieve(const struct rbi_route *route, struct levels *levels)
 
 static void drop(struct rbi_route *route, const struct rbi_route_cause *cause, const bool *out)
 {
-    RBI_ROUTE_EACH(route, entry)
-    {
+    for (struct rbi_route_entry *entry = route->entries; entry < rbi_route_end(route); entry++) {
         if (out[entry->rank]) {
             rbi_route_drop(entry, cause);
         }

@@ -20,8 +20,7 @@ struct realm {
 
 static void survey(const struct rbi_route *route, struct realm *realms)
 {
-    RBI_ROUTE_EACH(route, entry)
-    {
+    for (struct rbi_route_entry *entry = route->entries; entry < rbi_route_end(route); entry++) {
         if (rbi_route_is_in(entry)) {
             struct realm *realm = &realms[entry->cluster];
             realm->any = true;
@@ -67,8 +66,7 @@ void rbi_route_realm(struct rbi_route *route)
             (uint16_t)choose(realms, route->in->cluster_count, policy->remote_first == 0);
         step->fell_back = route->result->realm != 0;
     }
-    RBI_ROUTE_EACH(route, entry)
-    {
+    for (struct rbi_route_entry *entry = route->entries; entry < rbi_route_end(route); entry++) {
         if (entry->cluster != route->result->realm) {
             rbi_route_drop(entry, &cause);
         }

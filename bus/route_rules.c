@@ -50,8 +50,7 @@ static bool stands_for_choice(const struct rbi_route_entry *entry,
 
 static bool has_healthy_target(const struct rbi_route *route, const struct rbi_label_rule *rule)
 {
-    RBI_ROUTE_EACH(route, entry)
-    {
+    for (struct rbi_route_entry *entry = route->entries; entry < rbi_route_end(route); entry++) {
         if (stands_for_choice(entry, rule) && entry->healthy &&
             is_target(rule, rbi_route_instance(route, entry))) {
             return true;
@@ -74,8 +73,7 @@ static void narrow(struct rbi_route *route, unsigned index)
         step->fell_back = step->fell_back || !cause.dry;
         return;
     }
-    RBI_ROUTE_EACH(route, entry)
-    {
+    for (struct rbi_route_entry *entry = route->entries; entry < rbi_route_end(route); entry++) {
         if (!is_target(rule, rbi_route_instance(route, entry))) {
             rbi_route_drop(entry, &cause);
         }

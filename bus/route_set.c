@@ -25,8 +25,7 @@ struct members {
 static struct members survey(const struct rbi_route *route, const struct rbi_label_set *own)
 {
     struct members members = {false, false};
-    RBI_ROUTE_EACH(route, entry)
-    {
+    for (struct rbi_route_entry *entry = route->entries; entry < rbi_route_end(route); entry++) {
         struct rbi_label_set set;
         if (read_set(route, entry, &set) && rbi_label_equal(set.name, own->name)) {
             members.same_name = true;
@@ -51,8 +50,7 @@ static bool fits(const struct rbi_label_set *set, const struct rbi_label_set *ow
 static bool
 any_healthy(const struct rbi_route *route, const struct rbi_label_set *own, bool same_group)
 {
-    RBI_ROUTE_EACH(route, entry)
-    {
+    for (struct rbi_route_entry *entry = route->entries; entry < rbi_route_end(route); entry++) {
         struct rbi_label_set set;
         if (rbi_route_is_in(entry) && entry->healthy && read_set(route, entry, &set) &&
             fits(&set, own, same_group)) {
@@ -86,8 +84,7 @@ void rbi_route_set(struct rbi_route *route)
         return;
     }
     route->result->set_applies = !cause.dry;
-    RBI_ROUTE_EACH(route, entry)
-    {
+    for (struct rbi_route_entry *entry = route->entries; entry < rbi_route_end(route); entry++) {
         struct rbi_label_set set;
         if (!read_set(route, entry, &set) || !fits(&set, &own, members.same_group)) {
             rbi_route_drop(entry, &cause);

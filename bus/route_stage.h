@@ -58,6 +58,12 @@ static inline bool rbi_route_is_in(const struct rbi_route_entry *entry)
     return entry->stage == RBI_ROUTE_IN;
 }
 
+/** One past the last entry. */
+static inline struct rbi_route_entry *rbi_route_end(const struct rbi_route *route)
+{
+    return route->entries + route->result->entry_count;
+}
+
 static inline struct rbi_route_step *rbi_route_step(struct rbi_route *route,
                                                     enum rbi_route_stage stage)
 {
@@ -70,10 +76,5 @@ static inline void rbi_route_again(struct rbi_route *route, uint64_t ns)
     uint64_t *again = &route->result->again_ns;
     *again = *again == 0 || ns < *again ? ns : *again;
 }
-
-/** Entries: from begin up to end; `entry` is the pointer. */
-#define RBI_ROUTE_EACH(route, entry)                                                               \
-    for (struct rbi_route_entry *entry = (route)->entries;                                         \
-         entry < (route)->entries + (route)->result->entry_count; entry++)
 
 #endif

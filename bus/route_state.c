@@ -33,8 +33,7 @@ static enum rbi_route_reason unfit(const struct rbi_directory_instance *instance
 void rbi_route_state(struct rbi_route *route)
 {
     rbi_route_step(route, RBI_ROUTE_STATE)->mode = RBI_STAGE_STRICT;
-    RBI_ROUTE_EACH(route, entry)
-    {
+    for (struct rbi_route_entry *entry = route->entries; entry < rbi_route_end(route); entry++) {
         struct rbi_route_cause cause = {.stage = RBI_ROUTE_STATE, .rule = RBI_ROUTE_NO_RULE};
         cause.reason = unfit(rbi_route_instance(route, entry), route->tag);
         if (cause.reason != RBI_ROUTE_FITS) {
@@ -48,8 +47,7 @@ void rbi_route_acl(struct rbi_route *route)
     const struct rbi_route_cause cause = {
         .stage = RBI_ROUTE_ACL, .reason = RBI_ROUTE_INVISIBLE, .rule = RBI_ROUTE_NO_RULE};
     rbi_route_step(route, RBI_ROUTE_ACL)->mode = RBI_STAGE_STRICT;
-    RBI_ROUTE_EACH(route, entry)
-    {
+    for (struct rbi_route_entry *entry = route->entries; entry < rbi_route_end(route); entry++) {
         const uint64_t *invisible = route->in->clusters[entry->cluster].invisible;
         if (invisible != NULL && (invisible[entry->index / 64] >> (entry->index % 64) & 1U) != 0) {
             rbi_route_drop(entry, &cause);

@@ -31,8 +31,7 @@ struct survey {
 static struct survey look(const struct rbi_route *route, const char *tag)
 {
     struct survey survey = {false, false, false};
-    RBI_ROUTE_EACH(route, entry)
-    {
+    for (struct rbi_route_entry *entry = route->entries; entry < rbi_route_end(route); entry++) {
         if (!rbi_route_is_in(entry)) {
             continue;
         }
@@ -61,8 +60,7 @@ static void tagged(struct rbi_route *route, const char *tag, unsigned canary, bo
     const enum kind takes = taker(&survey, route->in->policy->tags.mode == RBI_STAGE_STRICT);
     struct rbi_route_step *step = rbi_route_step(route, RBI_ROUTE_TAG);
     step->fell_back = step->fell_back || (!dry && takes != KIND_OWN);
-    RBI_ROUTE_EACH(route, entry)
-    {
+    for (struct rbi_route_entry *entry = route->entries; entry < rbi_route_end(route); entry++) {
         const enum kind kind = kind_of(rbi_route_instance(route, entry), tag);
         if (kind != takes) {
             cause.reason = kind == KIND_OWN ? RBI_ROUTE_SICK_TAG : RBI_ROUTE_OTHER_TAG;
@@ -80,8 +78,7 @@ static void untagged(struct rbi_route *route, bool dry)
         rbi_route_step(route, RBI_ROUTE_TAG)->fell_back = !dry;
         return;
     }
-    RBI_ROUTE_EACH(route, entry)
-    {
+    for (struct rbi_route_entry *entry = route->entries; entry < rbi_route_end(route); entry++) {
         const struct rbi_directory_instance *instance = rbi_route_instance(route, entry);
         if (rbi_label_tagged(instance->tags) && !rbi_route_opened(route, instance)) {
             rbi_route_drop(entry, &cause);

@@ -34,8 +34,7 @@ static uint64_t weight_of(struct rbi_route *route, const struct rbi_directory_in
 static void spread(struct rbi_route *route, const uint64_t *weights, uint64_t total)
 {
     const uint32_t *share = route->result->share;
-    RBI_ROUTE_EACH(route, entry)
-    {
+    for (struct rbi_route_entry *entry = route->entries; entry < rbi_route_end(route); entry++) {
         if (entry->weight > 0) {
             const uint64_t part = total * share[entry->rank] / WHOLE;
             const uint64_t scaled = entry->weight * part / weights[entry->rank];
@@ -50,8 +49,7 @@ void rbi_route_weigh(struct rbi_route *route)
     uint64_t weights[RBI_ROUTE_RANKS] = {0};
     uint64_t total = 0;
     uint64_t shares = 0;
-    RBI_ROUTE_EACH(route, entry)
-    {
+    for (struct rbi_route_entry *entry = route->entries; entry < rbi_route_end(route); entry++) {
         const struct rbi_directory_instance *instance = rbi_route_instance(route, entry);
         if (rbi_route_is_in(entry)) {
             entry->weight = (uint32_t)rbi_min_u64(weight_of(route, instance), UINT32_MAX);

@@ -51,7 +51,7 @@ static int add_cluster(struct rbi_explain *explain, const char *path)
     if (invisible == NULL) {
         return rbi_fail(explain->bus, RINGBUS_E_NO_MEMORY, "not enough memory to explain");
     }
-    for (uint32_t i = 0; i < head->instance_count; i++) {
+    for (uint32_t i = 0; instances != NULL && i < head->instance_count; i++) {
         if (is_denied(explain, id, instances[i].instance)) {
             invisible[i / 64] |= UINT64_C(1) << (i % 64);
         }

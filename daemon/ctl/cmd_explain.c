@@ -50,8 +50,8 @@ static void json_row(const struct ringbus_explain_row *row)
 
 static void on_row(void *user, const struct ringbus_explain_row *row)
 {
-    const struct rbi_ctl_args *args = user;
-    if (args->json) {
+    const bool *json = user;
+    if (*json) {
         json_row(row);
     }
 }
@@ -75,6 +75,7 @@ print_text(struct ringbus *bus, const char *target, const struct ringbus_explain
 static int explain(const struct rbi_ctl_args *args, struct ringbus *bus)
 {
     const char *caller = args->operands[0];
+    bool json = args->json;
     struct ringbus_message_options message = {
         .struct_size = sizeof message, .tag = args->tag, .method = args->method};
     const struct ringbus_explain_options options = {
@@ -89,8 +90,7 @@ static int explain(const struct rbi_ctl_args *args, struct ringbus *bus)
         message.key = ringbus_key(args->key, strlen(args->key));
     }
     memcpy(message.labels, args->labels, sizeof message.labels);
-    const int in =
-        ringbus_explain(bus, args->operands[1], &options, on_row, (void *)(uintptr_t)args);
+    const int in = ringbus_explain(bus, args->operands[1], &options, on_row, &json);
     const int r = in >= 0 && !args->json ? print_text(bus, args->operands[1], &options) : in;
     if (r < 0) {
         return rbi_ctl_fail_bus(args, r, "cannot explain", ringbus_errmsg(bus));
