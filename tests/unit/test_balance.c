@@ -183,6 +183,59 @@ static void test_callers_agree_on_keys(void **state)
     }
 }
 
+/** Keys that another instance has now: all of them from or to the changed one. */
+static unsigned expect_moved_only(const struct caller *caller, uint16_t *homes, unsigned changed)
+{
+    unsigned moved = 0;
+    for (uint64_t key = 0; key < 64; key++) {
+        const uint16_t home = rbi_balance_pick_keyed(&caller->balance, key);
+        assert_true(home == homes[key] || home == changed || homes[key] == changed);
+        assert_true(home == RBI_PICK_NONE || caller->members[home].weight != 0);
+        moved += home != homes[key];
+        homes[key] = home;
+    }
+    return moved;
+}
+
+/*
+ * 10^4 random steps, one weight each, which may be 0, and another way to choose each time: who has
+ * no weight is never chosen, nobody only when all have none, and keys move as they must.
+ */
+static void test_random_weights(void **state)
+{
+    (void)state;
+    struct caller *caller = &callers[0];
+    struct rbi_balance_policy policy = policy_of(RBI_BALANCE_HASH, RBI_BALANCE_LEAST);
+    struct rbi_random dice;
+    uint16_t homes[64];
+    uint32_t weights[6] = {0};
+    unsigned moved = 0;
+    policy.slots = RBI_TABLE_SLOTS_MIN;
+    rbi_random_init(&dice, 1, 2);
+    rbi_balance_init(&caller->balance, 3, 4);
+    memset(homes, 0xff, sizeof homes); /* RBI_PICK_NONE */
+    for (unsigned step = 0; step < (TEST_SANITIZED ? 1000 : 10000); step++) {
+        const uint32_t changed = rbi_random_under(&dice, 6);
+        const uint32_t sizes[] = {0, 0, 0, 1, 100, 1000, UINT32_MAX};
+        const uint32_t size = sizes[rbi_random_under(&dice, RBI_ARRAY_SIZE(sizes))];
+        weights[changed] = size == 0 ? 0 : 1 + rbi_random_under(&dice, size);
+        policy.keyless = RBI_BALANCE_LEAST + step % 4;
+        build(caller, &policy, weights, 6);
+        moved += expect_moved_only(caller, homes, changed);
+        bool somebody = false;
+        for (unsigned i = 0; i < 6; i++) {
+            somebody = somebody || weights[i] != 0;
+            rbi_store_rlx(&caller->loads[i][RBI_LEAST_DEPTH], rbi_random_under(&dice, 3));
+        }
+        for (unsigned i = 0; i < 16; i++) {
+            const uint16_t chosen = rbi_balance_pick(&caller->balance, false, 0, step % 8 < 4, 0);
+            assert_int_equal(chosen != RBI_PICK_NONE, somebody);
+            assert_true(!somebody || weights[chosen] != 0);
+        }
+    }
+    assert_true(moved > 1000);
+}
+
 /* Every way without a key: by weight, nothing for a weight of 0, nobody when all are 0. */
 static void test_every_way_follows_weights(void **state)
 {
@@ -334,6 +387,7 @@ int main(void)
         cmocka_unit_test(test_modes_by_key),
         cmocka_unit_test(test_valid_policies_have_valid_shapes),
         cmocka_unit_test(test_callers_agree_on_keys),
+        cmocka_unit_test(test_random_weights),
         cmocka_unit_test(test_every_way_follows_weights),
         cmocka_unit_test(test_modes_without_keys_ignore_them),
         cmocka_unit_test(test_callers_do_not_start_together),
