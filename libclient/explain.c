@@ -33,6 +33,20 @@ static void classify(struct rbi_explain *explain)
                                            mode == RBI_BALANCE_MAGLEV);
 }
 
+/* Of this endpoint's own messages the chain remembers something. */
+static void remember(struct rbi_explain *explain)
+{
+    const struct rbi_cluster *cluster = rbi_cluster_find(explain->bus, explain->heads[0].cluster);
+    const struct rbi_route_message *class = &explain->class;
+    for (unsigned i = 0; cluster != NULL && explain->self && i < cluster->choice_count; i++) {
+        const struct rbi_choice *choice = cluster->choices[i];
+        if (choice->class.rules == class->rules && choice->class.canary == class->canary &&
+            strcmp(choice->class.tag, class->tag) == 0) {
+            explain->memory = choice->memory;
+        }
+    }
+}
+
 static int run(struct rbi_explain *explain)
 {
     const struct rbi_route_caller caller = {
@@ -44,11 +58,12 @@ static int run(struct rbi_explain *explain)
                                           .cluster_count = explain->cluster_count,
                                           .now_ns = rbi_now_ns()};
     classify(explain);
+    remember(explain);
     explain->entries = calloc(rbi_route_room(&input) + 1U, sizeof *explain->entries);
     if (explain->entries == NULL) {
         return rbi_fail(explain->bus, RINGBUS_E_NO_MEMORY, "not enough memory to explain");
     }
-    rbi_route_run(&input, NULL, explain->entries, &explain->result);
+    rbi_route_run(&input, &explain->memory, explain->entries, &explain->result);
     return 0;
 }
 
@@ -172,6 +187,25 @@ static void tell_in(const struct teller *teller)
     }
 }
 
+/* By key one of them has it; whether it can be sent to now is another matter. */
+static void tell_owner(const struct teller *teller, struct rbi_explain *explain)
+{
+    int32_t instance = 0;
+    const struct rbi_route_entry *owner = rbi_explain_owner(explain, &instance);
+    struct ringbus_explain_row row = {.kind = RINGBUS_EXPLAIN_OWNER, .reason = ""};
+    if (owner != NULL) {
+        row.weight = owner->hash_weight;
+        row.reason = owner->healthy ? "" : rbi_route_reason_text(RBI_ROUTE_SHIELDED);
+        tell_instance(teller, owner, &row);
+    } else if (instance != 0) {
+        char path[RBI_PATH_MAX + 16];
+        (void)snprintf(path, sizeof path, "%s/%d", explain->heads[0].path, instance);
+        row.path = path;
+        row.reason = "has died just now, and its keys wait for it";
+        teller->tell(teller->user, &row);
+    }
+}
+
 int ringbus_explain(struct ringbus *bus,
                     const char *target,
                     const struct ringbus_explain_options *options,
@@ -205,6 +239,9 @@ int ringbus_explain(struct ringbus *bus,
         tell_targets(&teller);
         tell_stages(&teller);
         tell_in(&teller);
+        if (explain->by_key) {
+            tell_owner(&teller, explain);
+        }
         r = (int)(explain->by_key ? explain->result.keyed_count : explain->result.in_count);
     }
     rbi_explain_free(explain);

@@ -19,12 +19,14 @@ struct rbi_explain {
     unsigned cluster_count;
     struct rbi_directory_cluster heads[1 + RBI_REALMS_MAX]; /* their paths are terminated */
     struct rbi_directory_instance *instances[1 + RBI_REALMS_MAX];
+    struct rbi_directory_absent waited[RBI_DIRECTORY_ABSENT_MAX]; /* of the target */
     uint64_t *invisible[1 + RBI_REALMS_MAX];
     struct rbi_route_cluster clusters[1 + RBI_REALMS_MAX];
     char set[RBI_LABEL_MAX + 1]; /* of the caller */
     char idc[RBI_LABEL_MAX + 1];
     bool self; /* the caller is this endpoint */
     struct rbi_route_message class;
+    struct rbi_route_memory memory; /* of the choice that messages of this class use */
     struct rbi_route_entry *entries;
     struct rbi_route_result result;
     bool by_key; /* the key decides */
@@ -34,6 +36,8 @@ struct rbi_explain {
 int rbi_explain_read(struct rbi_explain *explain,
                      const char *target,
                      const struct ringbus_explain_options *options);
+/** Owner of the message's key: an entry; NULL: @p instance is waited for, or 0: nobody has a slot. */
+const struct rbi_route_entry *rbi_explain_owner(struct rbi_explain *explain, int32_t *instance);
 void rbi_explain_free(struct rbi_explain *explain);
 
 #endif

@@ -36,7 +36,7 @@ static int add_cluster(struct rbi_explain *explain, const char *path)
     const uint64_t id = rbi_cluster_id(path, strlen(path));
     bool absent = false;
     struct rbi_directory_instance *instances =
-        rbi_directory_list(explain->bus, id, head, NULL, &absent);
+        rbi_directory_list(explain->bus, id, head, at == 0 ? explain->waited : NULL, &absent);
     if (instances == NULL && !absent) {
         return rbi_fail(explain->bus, RINGBUS_E_NO_MEMORY,
                         "the directory cannot be read now: memory is short, or it keeps changing");
@@ -67,21 +67,17 @@ static int add_cluster(struct rbi_explain *explain, const char *path)
 
 static int read_policy(struct rbi_explain *explain)
 {
-    struct rbi_policy *policy = malloc(sizeof *policy);
     const uint64_t key = explain->heads[0].policy;
-    uint64_t size = 0;
-    explain->policy = policy;
-    if (policy == NULL) {
-        return rbi_fail(explain->bus, RINGBUS_E_NO_MEMORY, "not enough memory to explain");
+    if (key != 0 && rbi_policy_read(explain->bus, key, &explain->policy) != RBI_DIRECTORY_OK) {
+        return rbi_fail(explain->bus, RINGBUS_E_NO_MEMORY,
+                        "the policy cannot be read now: memory is short, or it is being replaced");
     }
-    const bool read =
-        key != 0 && rbi_directory_read_blob(&explain->bus->directory, key, policy, sizeof *policy,
-                                            &size) == RBI_DIRECTORY_OK;
-    if (!read || size != sizeof *policy || policy->fingerprint != key ||
-        !rbi_policy_valid(policy)) {
-        rbi_policy_defaults(policy);
+    if (explain->policy == NULL && (explain->policy = malloc(sizeof *explain->policy)) != NULL) {
+        rbi_policy_defaults(explain->policy);
     }
-    return 0;
+    return explain->policy != NULL
+               ? 0
+               : rbi_fail(explain->bus, RINGBUS_E_NO_MEMORY, "not enough memory to explain");
 }
 
 /* The same cluster of the businesses that the policy imports from. */

@@ -70,6 +70,10 @@ static void line(void *user, const struct ringbus_explain_row *row)
         append(text, "in       %s: weight %u, level %u%s%s\n", row->path, row->weight, row->level,
                row->reason[0] != '\0' ? ", " : "", row->reason);
         break;
+    case RINGBUS_EXPLAIN_OWNER:
+        append(text, "owner    %s%s%s\n", row->path, row->reason[0] != '\0' ? ": " : "",
+               row->reason);
+        break;
     }
 }
 

@@ -593,6 +593,8 @@ void rbi_turns_free(struct rbi_turns *turns);
 int rbi_turns_make(const struct rbi_cluster *cluster, struct rbi_choice *choice);
 /** With each tick: looks anew at what the receivers say of their load, where anybody picks by it. */
 void rbi_turns_look(struct ringbus *bus);
+/** Shape of the tables of a policy. */
+struct rbi_table_shape rbi_keyed_shape(const struct rbi_balance_policy *balance);
 /**
  * The table by key, made anew where members have changed. @return 0; -ENOMEM, then there is none
  */
@@ -606,6 +608,11 @@ rbi_keyed_elsewhere(struct rbi_cluster *cluster, const struct rbi_choice *choice
 
 /** The policy of a cluster; the defaults where it has none of its own. */
 const struct rbi_policy *rbi_cluster_policy(const struct rbi_cluster *cluster);
+/**
+ * Reads one from the directory. @return RBI_DIRECTORY_OK @p out is from malloc, or NULL: it is of
+ * another release, which this one cannot read. Else it cannot be had now
+ */
+int rbi_policy_read(struct ringbus *bus, uint64_t key, struct rbi_policy **out);
 /** Takes over what the snapshot names. What cannot be read now stays as it was. */
 void rbi_cluster_take_policy(struct ringbus *bus, struct rbi_cluster *cluster, uint64_t key);
 

@@ -38,7 +38,7 @@ void rbi_keyed_free(struct rbi_keyed *keyed)
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static struct rbi_table_shape shape_of(const struct rbi_balance_policy *balance)
+struct rbi_table_shape rbi_keyed_shape(const struct rbi_balance_policy *balance)
 {
     const bool maglev = balance->mode == RBI_BALANCE_MAGLEV;
     /* Who never asks a second rank need not know it: the first is the same either way. */
@@ -220,7 +220,7 @@ int rbi_keyed_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_
 {
     unsigned count = 0;
     struct rbi_keyed *keyed = &choice->keyed;
-    const struct rbi_table_shape shape = shape_of(&rbi_cluster_policy(cluster)->balance);
+    const struct rbi_table_shape shape = rbi_keyed_shape(&rbi_cluster_policy(cluster)->balance);
     struct rbi_table_member *members = members_of(bus, cluster, choice, &count);
     if (members == NULL || !reserve(keyed, count)) {
         free(members);

@@ -28,11 +28,7 @@ static void use_policy(struct rbi_cluster *cluster, struct rbi_policy *policy)
     rbi_route_classes_init(&cluster->classes, rbi_cluster_policy(cluster));
 }
 
-/*
- * @return RBI_DIRECTORY_OK @p out is the blob, from malloc, or NULL: one of another release, which
- *         this one cannot read. Else it cannot be had now
- */
-static int read_policy(struct ringbus *bus, uint64_t key, struct rbi_policy **out)
+int rbi_policy_read(struct ringbus *bus, uint64_t key, struct rbi_policy **out)
 {
     uint64_t size = 0;
     struct rbi_policy *policy = malloc(sizeof *policy);
@@ -59,7 +55,7 @@ void rbi_cluster_take_policy(struct ringbus *bus, struct rbi_cluster *cluster, u
     if (key == (cluster->policy != NULL ? cluster->policy->fingerprint : 0)) {
         return;
     }
-    if ((key == 0 || read_policy(bus, key, &policy) == RBI_DIRECTORY_OK) &&
+    if ((key == 0 || rbi_policy_read(bus, key, &policy) == RBI_DIRECTORY_OK) &&
         rbi_limit_follow(bus, cluster, policy) == 0) {
         use_policy(cluster, policy);
     } else {

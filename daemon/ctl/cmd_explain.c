@@ -10,7 +10,7 @@
 
 static void json_row(const struct ringbus_explain_row *row)
 {
-    static const char *const kinds[] = {"", "target", "stage", "out", "would", "in"};
+    static const char *const kinds[] = {"", "target", "stage", "out", "would", "in", "owner"};
     struct rbi_ctl_json json;
     rbi_ctl_json_begin(&json, stdout);
     rbi_ctl_json_text(&json, "kind", kinds[row->kind]);
@@ -42,6 +42,10 @@ static void json_row(const struct ringbus_explain_row *row)
         rbi_ctl_json_text(&json, "path", row->path);
         rbi_ctl_json_u64(&json, "weight", row->weight);
         rbi_ctl_json_u64(&json, "level", row->level);
+        rbi_ctl_json_text(&json, "reason", row->reason);
+        break;
+    case RINGBUS_EXPLAIN_OWNER:
+        rbi_ctl_json_text(&json, "path", row->path);
         rbi_ctl_json_text(&json, "reason", row->reason);
         break;
     }

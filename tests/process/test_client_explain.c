@@ -13,6 +13,7 @@
 
 #define HALL   "/game/eu/pc/w1/core/hall"
 #define OTHER  "/play/eu/pc/w1/core/hall"
+#define SHOP   "/game/eu/pc/w1/core/shop"
 #define CALLER "/game/eu/pc/w1/core/gate/1"
 
 static const char config[] =
@@ -25,6 +26,8 @@ static const char config[] =
     "    rules:\n"
     "      - {id: reads, methods: 1..9, mode: strict, instance: 'read-*'}\n"
     "      - {id: big, methods: 5..20, mode: prefer, instance: 'x*', dry_run: true}\n"
+    "  - match: " SHOP "\n"
+    "    balance: {mode: hash, rehash_delay: 1m}\n"
     "instances:\n"
     "  " HALL "/idle: {isolated: true}\n";
 
@@ -258,6 +261,78 @@ static void test_draining_and_without_daemon(void **state)
     assert_int_equal(cluster_start(&cluster), 0);
 }
 
+/* ---- keys --------------------------------------------------------------------------------- */
+
+static char owner[RINGBUS_PATH_MAX + 1];
+static char owner_reason[64];
+
+/* Whose key it is, by its row. */
+static void on_owner(void *user, const struct ringbus_explain_row *row)
+{
+    (void)user;
+    if (row->kind == RINGBUS_EXPLAIN_OWNER) {
+        (void)snprintf(owner, sizeof owner, "%s", row->path);
+        (void)snprintf(owner_reason, sizeof owner_reason, "%s", row->reason);
+    }
+}
+
+static const char *owner_of(uint64_t key)
+{
+    const struct ringbus_message_options message = {
+        .struct_size = sizeof message, .flags = RINGBUS_KEY, .key = key};
+    const struct ringbus_explain_options options = {.struct_size = sizeof options,
+                                                    .message = &message};
+    owner[0] = '\0';
+    CHECK(ringbus_explain(caller.bus, SHOP, &options, on_owner, NULL) >= 0);
+    return owner;
+}
+
+static void shop(const struct cluster *its, void *context)
+{
+    struct node node = {.context = context};
+    node_open(&node, its, SHOP "/3");
+    RUN_UNTIL(false, 60000, &node);
+}
+
+/* The owner that is told is the one that gets the messages; one that died keeps its keys a while. */
+static void test_owner_of_a_key(void **state)
+{
+    (void)state;
+    static struct node shops[2];
+    struct node *nodes[] = {&shops[0], &shops[1]};
+    const pid_t third = child_start(shop, &cluster, NULL);
+    node_open(&shops[0], &cluster, SHOP "/1");
+    node_open(&shops[1], &cluster, SHOP "/2");
+    struct ringbus_addr to = {0};
+    const unsigned ready = caller.events[RINGBUS_EVENT_READY];
+    assert_int_equal(ringbus_target(caller.bus, SHOP, NULL, &to), 0);
+    RUN_UNTIL(caller.events[RINGBUS_EVENT_READY] == ready + 3, NODE_MS, &caller, &shops[0],
+              &shops[1]);
+    unsigned owned[2] = {0, 0};
+    uint64_t of_third = UINT64_MAX;
+    for (uint64_t key = 0; key < 64; key++) {
+        const char *path = owner_of(key);
+        assert_string_equal(owner_reason, "");
+        const int name = path[strlen(path) - 1] - '1';
+        if (name == 2) {
+            of_third = key;
+            continue;
+        }
+        const uint64_t before = shops[name].messages;
+        assert_int_equal(ringbus_send(caller.bus, &to, key, "x", 1, RINGBUS_KEY), 1);
+        RUN_UNTIL(shops[name].messages == before + 1, NODE_MS, nodes[name]);
+        owned[name]++;
+    }
+    assert_true(owned[0] > 0 && owned[1] > 0 && of_third != UINT64_MAX);
+    child_kill(third);
+    RUN_UNTIL((owner_of(of_third), owner_reason[0] != '\0'), NODE_MS, &caller);
+    assert_string_equal(owner, SHOP "/3");
+    assert_non_null(strstr(owner_reason, "has died"));
+    assert_int_equal(ringbus_untarget(caller.bus, SHOP), 0);
+    node_close(&shops[0]);
+    node_close(&shops[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_other_callers),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_text),
+        cmocka_unit_test(test_owner_of_a_key),
         cmocka_unit_test(test_draining_and_without_daemon),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -51,6 +51,7 @@ holds "  ? write1: dry run: is no target of the rule (trial)" "$work/out"
 expect 0 "$CTL" explain --key player-7 $group/Gate/1 $group/Hall
 holds "  - read1: has not the message's tag (early)" "$work/out"
 holds "in       $group/Hall/new1: weight" "$work/out"
+holds "owner    $group/Hall/new1" "$work/out"
 expect 0 "$CTL" explain --tag v3 $group/Gate/1 $group/Hall
 holds "fell back" "$work/out"
 

@@ -1092,6 +1092,8 @@ enum ringbus_explain_kind {
     RINGBUS_EXPLAIN_OUT = 3,   /**< it took this instance out: stage, path, reason, rule */
     RINGBUS_EXPLAIN_WOULD = 4, /**< its dry run would have: the same */
     RINGBUS_EXPLAIN_IN = 5,    /**< nobody did: path, weight, level; reason, if it is shielded */
+    /** Has the message's key, where a key decides: path; reason, if it is shielded or has died. */
+    RINGBUS_EXPLAIN_OWNER = 6,
 };
 
 /** One line of an explanation. Texts are never NULL where its kind has them; lent for the call. */
@@ -1130,9 +1132,9 @@ struct ringbus_explain_options {
  * From the mapped directory, so that it works while ringbusd is away; no system call; nothing is
  * sent, and nothing changes.
  *
- * It says who may get the message, not who does: that depends on the balancer, and on which links
- * are up. Of rights it knows those that this endpoint was refused. What the locality stage
- * remembers of the last seconds is not part of it.
+ * It says who may get the message and, by key, whose it is; not which of several gets one without
+ * a key, and not whether the link is up. Of rights it knows those that this endpoint was refused.
+ * Of own messages it counts what the stage of locality remembers of the last seconds.
  *
  * @param target   path of a cluster (6 elements); it need not be a target of this endpoint
  * @param options  NULL: this endpoint, a message that says nothing of itself
