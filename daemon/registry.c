@@ -3,6 +3,7 @@
 
 #include "daemon/daemon.h"
 #include "daemon/log.h"
+#include "daemon/policy.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -268,6 +269,25 @@ struct rbi_cluster *rbi_registry_restore(
         cluster->epoch = epoch;
     }
     return cluster;
+}
+
+void rbi_registry_expect(struct rbi_daemon *daemon, const struct rbi_text *path)
+{
+    struct rbi_registry *registry = &daemon->registry;
+    const uint64_t id = rbi_cluster_id(path->bytes, path->length);
+    if (rbi_registry_cluster(registry, id)) {
+        return;
+    }
+    struct rbi_cluster *cluster = cluster_new(registry, id, path->bytes, path->length);
+    if (!cluster) {
+        return;
+    }
+    if (rbi_daemon_policy(daemon, cluster)->realm.count == 0) {
+        (void)rbi_map_remove(&registry->clusters, id);
+        cluster_free(cluster);
+        return;
+    }
+    rbi_registry_refresh(daemon, cluster);
 }
 
 /* ---- members --------------------------------------------------------------------------- */

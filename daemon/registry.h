@@ -79,6 +79,11 @@ bool rbi_registry_has_anonymous(const struct rbi_registry *registry,
                                 uint64_t cluster,
                                 int32_t instance);
 
+/**
+ * Publishes a cluster that nobody has been in yet, where its policy lets other businesses serve:
+ * who targets it is to learn that. Else does nothing.
+ */
+void rbi_registry_expect(struct rbi_daemon *daemon, const struct rbi_text *path);
 /** Cluster of an earlier daemon, without members. NULL: no memory. */
 struct rbi_cluster *rbi_registry_restore(
     struct rbi_daemon *daemon, uint64_t id, const char *path, uint32_t length, uint64_t epoch);

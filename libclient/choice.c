@@ -153,7 +153,6 @@ static bool read_offer(struct ringbus *bus, struct offers *offers, struct rbi_cl
     if (instances != NULL) {
         cluster->absent_count = head.absent_count;
         cluster->epoch = head.epoch;
-        rbi_cluster_take_policy(bus, cluster, head.policy);
     } else {
         instances = instances_told(cluster, &head);
     }

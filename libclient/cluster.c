@@ -70,9 +70,22 @@ static bool takes_dispatch(const struct rbi_member *member)
            (member->state == RBI_ENDPOINT_READY || member->state == RBI_ENDPOINT_BUSY);
 }
 
+void rbi_cluster_changed(struct ringbus *bus, struct rbi_cluster *cluster)
+{
+    cluster->dispatch_stale |= RBI_DISPATCH_STALE;
+    for (unsigned i = 0; cluster->importers > 0 && i < bus->cluster_count; i++) {
+        if (bus->clusters[i]->import_count > 0) {
+            bus->clusters[i]->dispatch_stale |= RBI_DISPATCH_STALE;
+        }
+    }
+}
+
 void rbi_cluster_suspicion(struct ringbus *bus, const struct rbi_end *end)
 {
     struct rbi_cluster *cluster = rbi_cluster_find(bus, end->peer.cluster);
+    if (cluster != NULL && cluster->importers > 0) {
+        rbi_cluster_changed(bus, cluster);
+    }
     for (unsigned i = 0; cluster != NULL && i < cluster->choice_count; i++) {
         cluster->choices[i]->turns.stale = true; /* the next pick finds its turn over */
     }
@@ -117,6 +130,7 @@ static bool make_first_choice(struct ringbus *bus, struct rbi_cluster *cluster)
     for (unsigned i = 0; i < cluster->choice_count; i++) {
         cluster->choices[i]->stale = true;
     }
+    rbi_directory_look_at(bus, cluster); /* before the snapshot is read: its policy */
     return rbi_choice_make(bus, cluster, cluster->choice) == 0;
 }
 
@@ -370,7 +384,7 @@ void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
     if (cluster == NULL) {
         return;
     }
-    cluster->dispatch_stale |= RBI_DISPATCH_STALE;
+    rbi_cluster_changed(bus, cluster);
     struct rbi_member *member = rbi_member_find(cluster, end->peer.instance);
     if (member == NULL) {
         return;

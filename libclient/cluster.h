@@ -69,6 +69,7 @@ struct rbi_cluster {
     struct rbi_choice *choices[RBI_CHOICES_MAX];
     unsigned choice_count;
     uint64_t epoch;                      /* of the snapshot that they were made from */
+    uint64_t looked_epoch;               /* of the one that was looked at last */
     struct rbi_directory_absent *absent; /* RBI_DIRECTORY_ABSENT_MAX: who died just now */
     unsigned absent_count;
     struct rbi_missed *missed;

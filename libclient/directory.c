@@ -83,18 +83,26 @@ void rbi_directory_look(struct ringbus *bus)
         return;
     }
     bus->directory_revision = revision;
-    bool imported = false;
+    /* The policy of one may bring others, or let go of them: those are looked at as well. */
     for (unsigned i = 0; i < bus->cluster_count; i++) {
         struct rbi_cluster *cluster = bus->clusters[i];
-        if (rbi_directory_epoch(&bus->directory, cluster->id) != cluster->epoch) {
-            cluster->dispatch_stale |= RBI_DISPATCH_STALE;
-            imported = imported || cluster->importers > 0;
+        if (rbi_directory_epoch(&bus->directory, cluster->id) != cluster->looked_epoch) {
+            rbi_directory_look_at(bus, cluster);
         }
     }
-    for (unsigned i = 0; imported && i < bus->cluster_count; i++) {
-        if (bus->clusters[i]->import_count > 0) {
-            bus->clusters[i]->dispatch_stale |= RBI_DISPATCH_STALE;
-        }
+}
+
+void rbi_directory_look_at(struct ringbus *bus, struct rbi_cluster *cluster)
+{
+    struct rbi_directory_cluster head;
+    if (!bus->directory_mapped) {
+        return;
+    }
+    rbi_cluster_changed(bus, cluster);
+    const int r = rbi_directory_read(&bus->directory, cluster->id, &head, NULL, 0);
+    if (r == RBI_DIRECTORY_OK || r == RBI_DIRECTORY_ROOM) {
+        cluster->looked_epoch = head.epoch;
+        rbi_cluster_take_policy(bus, cluster, head.policy);
     }
 }
 

@@ -53,8 +53,7 @@ static int copy_options(struct ringbus *bus,
     return 0;
 }
 
-static struct rbi_cluster *
-add_cluster(struct ringbus *bus, uint64_t id, const char *path, unsigned length)
+struct rbi_cluster *rbi_cluster_add(struct ringbus *bus, const char *path)
 {
     struct rbi_cluster **clusters =
         realloc(bus->clusters, (bus->cluster_count + 1) * sizeof *clusters);
@@ -66,10 +65,10 @@ add_cluster(struct ringbus *bus, uint64_t id, const char *path, unsigned length)
     if (cluster == NULL) {
         return NULL;
     }
-    cluster->id = id;
+    (void)snprintf(cluster->path, sizeof cluster->path, "%s", path);
+    cluster->id = rbi_cluster_id(cluster->path, strlen(cluster->path));
     cluster->dispatch_stale = RBI_DISPATCH_STALE;
     cluster->again_ns = RBI_NEVER;
-    (void)snprintf(cluster->path, sizeof cluster->path, "%.*s", (int)length, path);
     bus->clusters[bus->cluster_count++] = cluster;
     return cluster;
 }
@@ -113,6 +112,19 @@ static void send_target(struct ringbus *bus, const char *path)
     (void)rbi_control_send(bus, RBI_WIRE_TARGET, &body, NULL, 0);
 }
 
+void rbi_cluster_want_all(struct ringbus *bus,
+                          struct rbi_cluster *cluster,
+                          const struct rbi_target_terms *target)
+{
+    cluster->all = true;
+    cluster->target = *target;
+    for (unsigned m = 0; m < cluster->member_count; m++) {
+        cluster->members[m].named = false;
+        want_member(bus, &cluster->members[m]);
+    }
+    send_target(bus, cluster->path);
+}
+
 static int do_target(struct ringbus *bus,
                      const char *path,
                      const struct ringbus_target_options *given,
@@ -133,7 +145,9 @@ static int do_target(struct ringbus *bus,
     }
     struct rbi_cluster *cluster = rbi_cluster_find(bus, pidf.cluster);
     if (cluster == NULL) {
-        cluster = add_cluster(bus, pidf.cluster, path, info.cluster_length);
+        char cluster_path[RBI_PATH_MAX + 1];
+        (void)snprintf(cluster_path, sizeof cluster_path, "%.*s", (int)info.cluster_length, path);
+        cluster = rbi_cluster_add(bus, cluster_path);
         if (cluster == NULL) {
             return rbi_fail_errno(bus, -ENOMEM, "target");
         }
@@ -144,21 +158,19 @@ static int do_target(struct ringbus *bus,
     if (r != 0) {
         return r;
     }
+    cluster->named = true;
+    cluster->dispatch_stale |= RBI_DISPATCH_STALE;
     if (pidf.instance == 0) {
-        cluster->all = true;
-        cluster->target = target;
-        for (unsigned m = 0; m < cluster->member_count; m++) {
-            cluster->members[m].named = false;
-            want_member(bus, &cluster->members[m]);
-        }
+        rbi_cluster_want_all(bus, cluster, &target);
+        rbi_directory_look_at(bus, cluster);
     } else {
         r = target_instance(bus, cluster, pidf.instance, path, &target);
-    }
-    if (r == 0) {
-        send_target(bus, path);
-        if (out != NULL) {
-            *out = rbi_addr(&pidf);
+        if (r == 0) {
+            send_target(bus, path);
         }
+    }
+    if (r == 0 && out != NULL) {
+        *out = rbi_addr(&pidf);
     }
     return r;
 }
@@ -216,6 +228,38 @@ static void forget_cluster(struct ringbus *bus, struct rbi_cluster *cluster)
     rbi_cluster_free(cluster);
 }
 
+/* Ends the interest in members that nobody wants any more. @return whether some are wanted */
+static bool drop_members(struct ringbus *bus, struct rbi_cluster *cluster)
+{
+    bool any = cluster->all;
+    for (unsigned m = 0; m < cluster->member_count; m++) {
+        if (!cluster->all && !cluster->members[m].pinned) {
+            untarget_member(bus, cluster, &cluster->members[m]);
+        } else {
+            any = true;
+        }
+    }
+    rbi_cluster_changed(bus, cluster);
+    return any;
+}
+
+static void send_untarget(struct ringbus *bus, const char *path)
+{
+    struct rbi_wire_untarget body;
+    memset(&body, 0, sizeof body);
+    rbi_text_set(&body.path, path);
+    (void)rbi_control_send(bus, RBI_WIRE_UNTARGET, &body, NULL, 0);
+}
+
+void rbi_cluster_drop(struct ringbus *bus, struct rbi_cluster *cluster)
+{
+    cluster->all = false;
+    send_untarget(bus, cluster->path);
+    if (!drop_members(bus, cluster)) {
+        forget_cluster(bus, cluster);
+    }
+}
+
 static int do_untarget(struct ringbus *bus, const char *path)
 {
     struct rbi_path_info info = {0};
@@ -229,29 +273,28 @@ static int do_untarget(struct ringbus *bus, const char *path)
     }
     struct rbi_cluster *cluster = rbi_cluster_find(bus, pidf.cluster);
     struct rbi_member *member = cluster != NULL ? rbi_member_find(cluster, pidf.instance) : NULL;
-    const bool known =
-        cluster != NULL && (pidf.instance == 0 ? cluster->all : member != NULL && member->pinned);
+    const bool known = cluster != NULL && (pidf.instance == 0 ? cluster->all && cluster->named
+                                                              : member != NULL && member->pinned);
     if (!known) {
         return rbi_fail(bus, RINGBUS_E_NOT_TARGET, "%s is not a target", path);
     }
-    struct rbi_wire_untarget body;
-    memset(&body, 0, sizeof body);
-    rbi_text_set(&body.path, path);
-    (void)rbi_control_send(bus, RBI_WIRE_UNTARGET, &body, NULL, 0);
-    if (pidf.instance == 0) {
-        cluster->all = false;
-    } else {
+    if (pidf.instance != 0) {
+        send_untarget(bus, path);
         member->pinned = false;
+    } else {
+        rbi_realm_release(bus, cluster);
+        if (cluster->importers == 0) {
+            send_untarget(bus, path);
+            cluster->all = false;
+        } /* else another target goes on to use it */
     }
-    bool any = false;
+    cluster->named = false;
     for (unsigned m = 0; m < cluster->member_count; m++) {
-        if (!cluster->all && !cluster->members[m].pinned) {
-            untarget_member(bus, cluster, &cluster->members[m]);
-        } else {
-            any = true;
-        }
+        cluster->named = cluster->named || cluster->members[m].pinned;
     }
-    if (!cluster->all && !any) {
+    cluster->named =
+        cluster->named || (pidf.instance != 0 && cluster->all && cluster->importers == 0);
+    if (!drop_members(bus, cluster)) {
         forget_cluster(bus, cluster);
     }
     return 0;

@@ -556,6 +556,14 @@ struct rbi_member *rbi_member_find(const struct rbi_cluster *cluster, int32_t in
  */
 struct rbi_member *rbi_member_add(struct rbi_cluster *cluster, int32_t instance);
 void rbi_cluster_free(struct rbi_cluster *cluster);
+/** A cluster that is not known yet, without interest in it. NULL: no memory. */
+struct rbi_cluster *rbi_cluster_add(struct ringbus *bus, const char *path);
+/** Interest in all instances, present and future. */
+void rbi_cluster_want_all(struct ringbus *bus,
+                          struct rbi_cluster *cluster,
+                          const struct rbi_target_terms *target);
+/** Ends that, and the cluster, unless single instances of it are targeted. */
+void rbi_cluster_drop(struct ringbus *bus, struct rbi_cluster *cluster);
 /** Makes the choices of a cluster fresh: what was chosen before does not count any more. */
 void rbi_cluster_refresh(struct ringbus *bus, struct rbi_cluster *cluster);
 /** The end for a key, or one of those that take messages without; NULL: cluster->refusal. */
@@ -564,6 +572,8 @@ rbi_cluster_pick(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, u
 /** The same for a message that says more of itself. Cold. */
 struct rbi_end *
 rbi_cluster_pick_for(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_pick *pick);
+/** Its choices are to be made anew, and those of the clusters that import it. */
+void rbi_cluster_changed(struct ringbus *bus, struct rbi_cluster *cluster);
 /** An end became suspect or stopped being so: who is next in turn is to be chosen anew. */
 void rbi_cluster_suspicion(struct ringbus *bus, const struct rbi_end *end);
 /** The same in a cluster that is held and refreshed, for what it is held for. */
@@ -603,6 +613,13 @@ void rbi_keyed_free(struct rbi_keyed *keyed);
 /** The owner of the key cannot be sent to: another rank, where the policy has it, or why not. */
 struct rbi_end *
 rbi_keyed_elsewhere(struct rbi_cluster *cluster, const struct rbi_choice *choice, uint64_t key);
+
+/* ---- realm.c ------------------------------------------------------------------------------ */
+
+/** Targets what the policy of a cluster imports, and lets go of what it does not any more. */
+void rbi_realm_follow(struct ringbus *bus, struct rbi_cluster *cluster);
+/** Lets go of all. */
+void rbi_realm_release(struct ringbus *bus, struct rbi_cluster *cluster);
 
 /* ---- policy.c ----------------------------------------------------------------------------- */
 
@@ -686,6 +703,8 @@ struct rbi_directory_instance *rbi_directory_list(struct ringbus *bus,
                                                   bool *absent);
 /** The directory has changed since the last look: who picks from what has, chooses anew. */
 void rbi_directory_look(struct ringbus *bus);
+/** The same for one cluster; takes over its policy. */
+void rbi_directory_look_at(struct ringbus *bus, struct rbi_cluster *cluster);
 
 /* ---- health.c --------------------------------------------------------------------------- */
 

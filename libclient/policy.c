@@ -58,6 +58,7 @@ void rbi_cluster_take_policy(struct ringbus *bus, struct rbi_cluster *cluster, u
     if ((key == 0 || rbi_policy_read(bus, key, &policy) == RBI_DIRECTORY_OK) &&
         rbi_limit_follow(bus, cluster, policy) == 0) {
         use_policy(cluster, policy);
+        rbi_realm_follow(bus, cluster);
     } else {
         free(policy);
         bus->directory_revision = 0; /* replaced meanwhile: looked at again with the next tick */

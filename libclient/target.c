@@ -240,7 +240,7 @@ member_present(struct ringbus *bus, struct rbi_cluster *cluster, const struct rb
     member->weight = event->weight;
     member->seen = true;
     (void)snprintf(member->path, sizeof member->path, "%s", event->path.bytes);
-    cluster->dispatch_stale |= RBI_DISPATCH_STALE;
+    rbi_cluster_changed(bus, cluster);
     if (new_life && member->end != NULL && !member->end->loop &&
         member->end->peer.incarnation != event->incarnation) {
         rbi_end_peer_gone(bus, member->end, RBI_REASON_REPLACED);
@@ -278,7 +278,7 @@ member_removed(struct ringbus *bus, struct rbi_cluster *cluster, const struct rb
         member->incarnation = 0;
         member->retry_ns = RBI_NEVER;
     }
-    cluster->dispatch_stale |= RBI_DISPATCH_STALE;
+    rbi_cluster_changed(bus, cluster);
 }
 
 static bool member_is_linked(const struct rbi_cluster *cluster, int32_t instance)
@@ -385,7 +385,7 @@ uint64_t rbi_target_tick(struct ringbus *bus, uint64_t now_ns)
         struct rbi_cluster *cluster = bus->clusters[c];
         if (cluster->again_ns <= now_ns) {
             cluster->again_ns = RBI_NEVER;
-            cluster->dispatch_stale |= RBI_DISPATCH_STALE;
+            rbi_cluster_changed(bus, cluster);
         }
         next_ns = rbi_min_u64(next_ns, cluster->again_ns);
         for (unsigned m = 0; m < cluster->member_count; m++) {

@@ -114,10 +114,9 @@ static bool is_believed(const struct rbi_end *end, uint64_t begun_raw, uint64_t 
 /* Given up, whatever it does itself. @return whether it reads no more of this link */
 static bool withdraw(const struct rbi_end *end, uint64_t first)
 {
-    const bool given_up = end->leave_reason == RBI_REASON_SILENT ||
-                          end->leave_reason == RBI_REASON_CRASHED ||
-                          end->leave_reason == RBI_REASON_REPLACED ||
-                          end->leave_reason == RBI_REASON_DENIED;
+    const bool given_up =
+        end->leave_reason == RBI_REASON_SILENT || end->leave_reason == RBI_REASON_CRASHED ||
+        end->leave_reason == RBI_REASON_REPLACED || end->leave_reason == RBI_REASON_DENIED;
     if (!given_up || !end->peer_fenced) {
         return false;
     }
