@@ -92,7 +92,7 @@ static void store_default(const struct rbi_tree_field *field, void *structure)
 {
     struct rbi_config_fault fault;
     const char *text = field->key.default_text;
-    if (field->kind == RBI_TREE_VALUE && text) {
+    if (field->kind == RBI_TREE_VALUE && text && !(field->flags & RBI_TREE_BIT)) {
         RBI_ASSERT(rbi_config_value_parse(&field->key, text, strlen(text), structure, &fault) == 0);
     }
 }
@@ -203,17 +203,29 @@ static void begin_map(struct store *s, uint32_t idx, uint32_t depth, char *base)
     }
 }
 
+/** Sets bits of a member, or clears them. */
+static void store_given(char *member, uint32_t bits, bool set)
+{
+    uint32_t given = 0;
+    memcpy(&given, member, sizeof given);
+    given = set ? given | bits : given & ~bits;
+    memcpy(member, &given, sizeof given);
+}
+
 static void store_value(const struct store *s, const struct rbi_tree_node *node, char *base)
 {
     struct rbi_config_fault fault;
+    char *given = base + node->field->given_offset;
+    if (node->field->flags & RBI_TREE_BIT) {
+        store_given(given, node->field->given_bit,
+                    strcmp(rbi_tree_text(s->tree, node), node->field->key.choices[1]) == 0);
+        return;
+    }
     /* It was checked when it was read. */
     RBI_ASSERT(rbi_config_value_parse(&node->field->key, rbi_tree_text(s->tree, node), node->length,
                                       base, &fault) == 0);
     if (node->field->given_bit != 0) {
-        uint32_t given = 0;
-        memcpy(&given, base + node->field->given_offset, sizeof given);
-        given |= node->field->given_bit;
-        memcpy(base + node->field->given_offset, &given, sizeof given);
+        store_given(given, node->field->given_bit, true);
     }
 }
 

@@ -23,6 +23,7 @@ enum rbi_tree_kind {
 /* List: its items are maps with an id; the same id in a later text changes that item. */
 #define RBI_TREE_KEYED 2U
 #define RBI_TREE_BITS  4U /* list of choices: the member is a mask of them */
+#define RBI_TREE_BIT   8U /* choice of two: clears or sets given_bit, and nothing else */
 
 /** No count beside the array: what is not given is zero. */
 #define RBI_TREE_NO_COUNT SIZE_MAX
@@ -37,7 +38,8 @@ struct rbi_tree_field {
     unsigned field_count;
     size_t count_offset; /* list: uint32_t member with the number of items */
     size_t item_size;    /* list: bytes of one; of texts as well */
-    uint32_t given_bit;  /* value, or 0: set in the uint32_t member at given_offset */
+    /* Value, or 0: set in the uint32_t member at given_offset. RBI_TREE_BIT: its bit there. */
+    uint32_t given_bit;
     size_t given_offset;
     /* Map, or NULL: called before its keys are stored, in whatever order they stand.
      * @p first is the text of its first key in the table, or NULL when that was not given. */

@@ -291,6 +291,11 @@ static const struct rbi_tree_field degrade[] = {
            "What the caller gets: an error, the bytes below, or what its own callback says."),
     BITS("on", triggers, 4, &trigger_item,
          "When: manual (at once, until it is taken out), no_instance, shielded, limited."),
+    {.key = {.name = "manual", .type = RBI_CONFIG_TYPE_CHOICE, .max = 1, .choices = flags,
+             .default_text = "false", .text = "As manual in on, and beside what that says: the "
+             "switch of ringbusctl mock."},
+     .kind = RBI_TREE_VALUE, .flags = RBI_TREE_BIT, .given_bit = RBI_DEGRADE_MANUAL,
+     .given_offset = offsetof(OF, triggers)},
     FIELD(BYTES, "mock", mock_size, 0, RBI_MOCK_MAX, NULL, "The answer as a text."),
     FIELD(HEX, "mock_hex", mock_size, 0, RBI_MOCK_MAX, NULL, "Or as bytes."),
 };
