@@ -68,6 +68,7 @@ struct rbi_config {
         uint32_t return_time_ms;
         /* daemon.send_queue: frames kept for a client that does not read, 16..65536 */
         uint32_t send_queue_max;
+        char state_dir[RBI_CONFIG_STRING_MAX + 1]; /* daemon.state_dir; "" = usual place; restart */
     } daemon;
     struct {
         uint32_t slots;          /* directory.slots: endpoints, 64..1048576; grows */

@@ -54,6 +54,10 @@ static const struct rbi_config_key keys[] = {
     {"daemon.send_queue", NUMBER, false, AT(daemon.send_queue_max), 16, 65536, "1024", NULL,
      "Messages kept for a client that does not read. From three quarters on events are dropped, "
      "and the client is told to read the directory again; when it is full the client is closed."},
+    {"daemon.state_dir", TEXT, true, AT(daemon.state_dir), 0, 200, "", NULL,
+     "Folder for what was applied while it ran (ringbusctl apply, isolate and the like). Empty: "
+     "$STATE_DIRECTORY of the service manager; with the socket in /run/ringbus /var/lib/ringbus, "
+     "with that of a session $XDG_STATE_HOME/ringbus; else files beside the socket."},
 
     {"directory.slots", NUMBER, true, AT(directory.slots), 64, 1048576, "4096", NULL,
      "Endpoints that the directory has room for at start; it grows by itself."},

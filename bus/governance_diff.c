@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bus/governance_diff.c - trees to sorted lists of names with values, and these beside each other. */
+/* bus/governance_diff.c - trees to sorted lists of names with values. */
 #include "bus/governance_diff.h"
 
 #include <errno.h>

@@ -94,6 +94,7 @@ void rbi_edits_clear(struct rbi_edits *edits, const struct rbi_edit *edit)
 
 static void copy(char *to, size_t size, const char *from)
 {
+    memset(to, 0, size); /* lists of the same are the same bytes */
     (void)snprintf(to, size, "%s", from);
 }
 

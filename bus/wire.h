@@ -70,7 +70,15 @@
     X(UNSHIELD, unshield, 48, 0)         /* tool: forget what is held against it; OK */            \
     X(OUTCOMES, outcomes, 49, 1)         /* client; descriptor: how its calls ended; unanswered */ \
     X(LEASE, lease, 50, 0)               /* daemon: a caller's share of a limit of all callers */  \
-    X(LEASE_DEMAND, lease_demand, 51, 0) /* caller: what it wants of it; unanswered */
+    X(LEASE_DEMAND, lease_demand, 51, 0) /* caller: what it wants of it; unanswered */             \
+    X(APPLY, apply, 55, 1)               /* tool; descriptor: a text of the configuration */       \
+    X(APPLIED, applied, 56, 0)           /* daemon, answers APPLY, EDIT and ROLLBACK */            \
+    X(EDIT, edit, 57, 0)                 /* tool: up to three values of one instance or item */    \
+    X(ROLLBACK, rollback, 58, 0)         /* tool: an earlier version is to hold again */           \
+    X(GET_TEXT, get_text, 59, 0)         /* tool: answered by TEXT */                              \
+    X(TEXT, text, 60, 1)                 /* daemon; descriptor: the text */                        \
+    X(HISTORY, history, 61, 0)           /* tool: answered by ROW_VERSION and QUERY_END */         \
+    X(ROW_VERSION, row_version, 62, 0)   /* daemon */
 
 enum rbi_wire_type {
 #define RBI_WIRE_TYPE_ENUM(NAME, name, value, fds) RBI_WIRE_##NAME = (value),
@@ -241,6 +249,52 @@ struct rbi_text {
     F(u64, fallback, 4, 1) /* the same, from then on */
 #define RBI_WIRE_FIELDS_lease_demand(F)                                                            \
     F(u64, cluster, 1, 1) F(text, limit, 2, 1) F(u64, demand, 3, 1) /* thousandths a second */
+/* A text is in memory that is sealed against writing and shrinking, at most 1 MiB. With expected,
+ * the change is made only while version expect is the current one. */
+#define RBI_WIRE_FIELDS_apply(F)                                                                   \
+    F(u32, size, 1, 1)                                                                             \
+    F(u64, expect, 2, 0)                                                                           \
+    F(u8, expected, 3, 0)                                                                          \
+    F(u8, dry_run, 4, 0) /* 1: only checked and counted */                                         \
+    F(text, why, 5, 0)   /* for the history */
+#define RBI_WIRE_FIELDS_applied(F)                                                                 \
+    F(u64, version, 1, 1)   /* that holds now */                                                   \
+    F(u32, clusters, 2, 0)  /* that have another policy, or would have */                          \
+    F(u32, instances, 3, 0) /* that are seen otherwise, or would be */                             \
+    F(text, warning, 4, 0)  /* why it will not outlive the daemon */
+#define RBI_WIRE_FIELDS_edit(F)                                                                    \
+    F(u32, what, 1, 1)    /* enum rbi_edit_what */                                                 \
+    F(text, target, 2, 1) /* path of an instance, or pattern of clusters */                        \
+    F(text, list, 3, 0)   /* of clusters: which of their lists */                                  \
+    F(text, id, 4, 0)     /* of its item */                                                        \
+    F(text, key1, 5, 0)                                                                            \
+    F(text, value1, 6, 0)                                                                          \
+    F(text, key2, 7, 0)                                                                            \
+    F(text, value2, 8, 0)                                                                          \
+    F(text, key3, 9, 0)                                                                            \
+    F(text, value3, 10, 0)                                                                         \
+    F(u64, expect, 11, 0)                                                                          \
+    F(u8, expected, 12, 0)                                                                         \
+    F(text, why, 13, 0)
+#define RBI_WIRE_FIELDS_rollback(F)                                                                \
+    F(u64, version, 1, 1)                                                                          \
+    F(u64, expect, 2, 0)                                                                           \
+    F(u8, expected, 3, 0)                                                                          \
+    F(text, why, 4, 0)
+#define RBI_WIRE_FIELDS_get_text(F)                                                                \
+    F(u64, version, 1, 0) /* 0: the current one */                                                 \
+    F(u8, edits, 2, 0)    /* 1: the single changes, else what was applied */
+#define RBI_WIRE_FIELDS_text(F)    F(u64, version, 1, 1) F(u32, size, 2, 1)
+#define RBI_WIRE_FIELDS_history(F) F(u32, most, 1, 0) /* 0: all that are kept */
+#define RBI_WIRE_FIELDS_row_version(F)                                                             \
+    F(u64, version, 1, 1)                                                                          \
+    F(u32, uid, 2, 1)                                                                              \
+    F(u32, pid, 3, 0)    /* 0: unknown */                                                          \
+    F(u64, when_s, 4, 0) /* of the wall clock, since 1970; 0: unknown */                           \
+    F(text, program, 5, 0)                                                                         \
+    F(text, why, 6, 0)                                                                             \
+    F(u32, applied_bytes, 7, 0)                                                                    \
+    F(u32, edits_bytes, 8, 0)
 #define RBI_WIRE_FIELDS_stopping(F) F(text, text, 1, 0)
 #define RBI_WIRE_FIELDS_relink(F)                                                                  \
     F(u64, link_id, 1, 1) /* as the earlier daemon gave it */                                      \
@@ -254,6 +308,16 @@ struct rbi_text {
 #define RBI_WIRE_FIELDS_settled(F)  F(u64, revision, 1, 1)
 
 enum rbi_change { RBI_CHANGE_ADDED = 1, RBI_CHANGE_UPDATED = 2, RBI_CHANGE_REMOVED = 3 };
+/** What EDIT asks for; no values but those that are named change. */
+enum rbi_edit_what {
+    RBI_EDIT_SET = 1,
+    /* The keys are as without any edit; a value beside one is set when they would be another. Of an
+     * item without keys: all of it. */
+    RBI_EDIT_RESET = 2,
+    /* Switches (value1: "true" or "false") the entry of "degrade" with this id, or, for a number,
+     * the first with the action mock that is about this method. */
+    RBI_EDIT_MOCK = 3,
+};
 enum rbi_drain_what { RBI_DRAIN_START = 1, RBI_DRAIN_STOP = 2, RBI_DRAIN_LOOK = 3 };
 /** What an instance that drains waits for, in this order. */
 enum rbi_drain_step {

@@ -187,6 +187,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
     if (result != RBI_LISTENER_OK) {
         return result;
     }
+    rbi_centre_init(daemon);
     daemon->started_ns = rbi_loop_now_ns(daemon->loop);
     rbi_names_open(&daemon->names, path);
     rbi_tokens_load(daemon);
@@ -246,6 +247,7 @@ void rbi_daemon_deinit(struct rbi_daemon *daemon)
     rbi_names_close(&daemon->names);
     rbi_live_deinit(&daemon->live);
     rbi_tokens_deinit(&daemon->tokens);
+    rbi_centre_deinit(&daemon->centre);
     rbi_links_deinit(&daemon->links);
     rbi_watches_deinit(&daemon->watches);
     rbi_registry_deinit(&daemon->registry);

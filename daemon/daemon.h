@@ -7,6 +7,7 @@
  * watches; it is never on the data path.
  */
 #include "bus/config.h"
+#include "daemon/centre.h"
 #include "daemon/closer.h"
 #include "daemon/health.h"
 #include "daemon/governance.h"
@@ -95,6 +96,7 @@ struct rbi_daemon {
     struct rbi_names names;
     struct rbi_live live;
     struct rbi_tokens tokens;
+    struct rbi_centre centre;
     struct rbi_settle settle;
     struct rbi_health_desk health;
     struct rbi_closer closer;

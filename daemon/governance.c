@@ -38,22 +38,29 @@ static void label_copy(char *to, const char *own, const char *said, bool given)
     memcpy(to, given ? said : own, strnlen(given ? said : own, RBI_LABEL_MAX));
 }
 
-bool rbi_live_label(struct rbi_endpoint *endpoint)
+static void live_label(const struct rbi_endpoint *endpoint,
+                       const struct rbi_governance_layers *layers,
+                       struct rbi_endpoint_labels *seen)
 {
     _Static_assert(RBI_LABEL_MAX == RBI_DIRECTORY_LABEL_MAX, "labels of the operator");
     const struct rbi_endpoint_labels *own = &endpoint->own;
-    const struct rbi_endpoint_labels before = endpoint->seen;
-    const struct rbi_governance_layers layers = rbi_live_layers(&endpoint->daemon->live);
     struct rbi_governance_override said = {.given = 0};
     if (endpoint->name_offset != 0) {
-        (void)rbi_governance_override(&layers, endpoint->path.bytes, endpoint->path.length, &said);
+        (void)rbi_governance_override(layers, endpoint->path.bytes, endpoint->path.length, &said);
     }
-    endpoint->seen.weight = said.given & RBI_GIVEN_WEIGHT ? said.weight : own->weight;
-    endpoint->seen.override =
+    seen->weight = said.given & RBI_GIVEN_WEIGHT ? said.weight : own->weight;
+    seen->override =
         (said.isolated ? RBI_OVERRIDE_ISOLATED : 0) | (said.staged ? RBI_OVERRIDE_STAGED : 0);
-    label_copy(endpoint->seen.set, own->set, said.set, said.given & RBI_GIVEN_SET);
-    label_copy(endpoint->seen.idc, own->idc, said.idc, said.given & RBI_GIVEN_IDC);
-    label_copy(endpoint->seen.tags, own->tags, said.tags, said.given & RBI_GIVEN_TAGS);
+    label_copy(seen->set, own->set, said.set, said.given & RBI_GIVEN_SET);
+    label_copy(seen->idc, own->idc, said.idc, said.given & RBI_GIVEN_IDC);
+    label_copy(seen->tags, own->tags, said.tags, said.given & RBI_GIVEN_TAGS);
+}
+
+bool rbi_live_label(struct rbi_endpoint *endpoint)
+{
+    const struct rbi_governance_layers layers = rbi_live_layers(&endpoint->daemon->live);
+    const struct rbi_endpoint_labels before = endpoint->seen;
+    live_label(endpoint, &layers, &endpoint->seen);
     return memcmp(&before, &endpoint->seen, sizeof(before)) != 0;
 }
 
@@ -129,7 +136,7 @@ static void live_update_rights(struct rbi_daemon *daemon)
     free(acl);
 }
 
-static void live_changed(struct rbi_daemon *daemon)
+static struct rbi_live_change live_changed(struct rbi_daemon *daemon)
 {
     rbi_policies_clear(&daemon->live);
     daemon->live.generation++;
@@ -140,16 +147,124 @@ static void live_changed(struct rbi_daemon *daemon)
         rbi_log(RBI_LOG_INFO, "governance_changed", "clusters=%" PRIu64 " instances=%" PRIu64,
                 clusters, instances);
     }
+    return (struct rbi_live_change){.clusters = clusters, .instances = instances};
 }
 
-void rbi_live_replace(struct rbi_daemon *daemon,
-                      enum rbi_live_layer layer,
-                      struct rbi_governance *text)
+static void live_take(struct rbi_live *live, enum rbi_live_layer layer, struct rbi_governance *text)
 {
-    rbi_governance_deinit(&daemon->live.layers[layer]);
-    daemon->live.layers[layer] = *text;
+    rbi_governance_deinit(&live->layers[layer]);
+    live->layers[layer] = *text;
     *text = RBI_GOVERNANCE_NULL;
-    live_changed(daemon);
+}
+
+void rbi_live_set_file(struct rbi_daemon *daemon, struct rbi_governance *file)
+{
+    live_take(&daemon->live, RBI_LIVE_FILE, file);
+    (void)live_changed(daemon);
+}
+
+struct rbi_live_change rbi_live_set(struct rbi_daemon *daemon,
+                                    struct rbi_governance *applied,
+                                    struct rbi_governance *edits)
+{
+    live_take(&daemon->live, RBI_LIVE_APPLIED, applied);
+    live_take(&daemon->live, RBI_LIVE_EDITS, edits);
+    return live_changed(daemon);
+}
+
+/* ---- a change that is only thought of --------------------------------------------------- */
+
+/** @return whether nothing is wrong with the cluster that was not before */
+static bool live_try_cluster(const struct rbi_governance_layers *now,
+                             const struct rbi_governance_layers *then,
+                             const struct rbi_cluster *cluster,
+                             bool *changes,
+                             struct rbi_text *why)
+{
+    struct rbi_policy before;
+    struct rbi_policy after;
+    struct rbi_governance_fault fault;
+    const struct rbi_text *path = &cluster->path;
+    const bool good = rbi_governance_policy(then, path->bytes, path->length, &after, &fault);
+    const bool was_good = rbi_governance_policy(now, path->bytes, path->length, &before, NULL);
+    *changes = before.fingerprint != after.fingerprint;
+    if (!good && was_good) {
+        rbi_text_format(why, "%.120s: %.120s", path->bytes, fault.text);
+    }
+    return good || !was_good;
+}
+
+static bool live_try_clusters(struct rbi_daemon *daemon,
+                              const struct rbi_governance_layers *then,
+                              uint64_t *changed,
+                              struct rbi_text *why)
+{
+    const struct rbi_governance_layers now = rbi_live_layers(&daemon->live);
+    ck_ht_iterator_t cursor = CK_HT_ITERATOR_INITIALIZER;
+    const struct rbi_cluster *cluster = NULL;
+    while ((cluster = rbi_map_next(&daemon->registry.clusters, &cursor)) != NULL) {
+        bool changes = false;
+        if (!live_try_cluster(&now, then, cluster, &changes, why)) {
+            return false;
+        }
+        *changed += changes;
+    }
+    return true;
+}
+
+static uint64_t live_try_instances(struct rbi_daemon *daemon,
+                                   const struct rbi_governance_layers *then)
+{
+    uint64_t changed = 0;
+    RBI_LIST_EACH(node, spare, &daemon->registry.endpoints)
+    {
+        const struct rbi_endpoint *endpoint =
+            RBI_CONTAINER_OF(node, struct rbi_endpoint, in_registry);
+        struct rbi_endpoint_labels seen;
+        if (endpoint->cluster) {
+            live_label(endpoint, then, &seen);
+            changed += memcmp(&seen, &endpoint->seen, sizeof(seen)) != 0;
+        }
+    }
+    return changed;
+}
+
+/** Rights of a push stand behind those of the file and do not change them (features B11). */
+static bool live_try_rights(const struct rbi_governance_layers *then, struct rbi_text *why)
+{
+    const struct rbi_governance_layers file = {.count = 1, .items = {then->items[0]}};
+    struct rbi_acl *acls = calloc(2, sizeof(*acls));
+    bool good = false;
+    if (!acls) {
+        rbi_text_set(why, "no memory to check it");
+    } else if (!rbi_governance_acl(&file, &acls[0]) || !rbi_governance_acl(then, &acls[1])) {
+        rbi_text_format(why, "rights.rules: together with the file more than %u",
+                        RBI_ACL_RULES_MAX);
+    } else if (memcmp(acls[0].rules, acls[1].rules, acls[0].count * sizeof(acls[0].rules[0])) !=
+               0) {
+        rbi_text_set(why, "rights.rules: an id is one of the file's, whose rules stay as they are");
+    } else {
+        good = true;
+    }
+    free(acls);
+    return good;
+}
+
+bool rbi_live_try(struct rbi_daemon *daemon,
+                  const struct rbi_governance *applied,
+                  const struct rbi_governance *edits,
+                  struct rbi_live_change *change,
+                  struct rbi_text *why)
+{
+    struct rbi_governance_layers then = rbi_live_layers(&daemon->live);
+    then.items[RBI_LIVE_APPLIED] = applied;
+    then.items[RBI_LIVE_EDITS] = edits;
+    *change = (struct rbi_live_change){.clusters = 0};
+    if (!live_try_rights(&then, why) || !live_try_clusters(daemon, &then, &change->clusters, why)) {
+        return false;
+    }
+    change->instances = live_try_instances(daemon, &then);
+    return true;
 }
 
 void rbi_live_init(struct rbi_daemon *daemon, struct rbi_governance *file)

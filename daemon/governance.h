@@ -8,6 +8,7 @@
  * instances whose labels are, and the links whose rights are gone.
  */
 #include "bus/governance.h"
+#include "bus/wire.h"
 
 struct rbi_cluster;
 struct rbi_daemon;
@@ -31,10 +32,27 @@ void rbi_live_init(struct rbi_daemon *daemon, struct rbi_governance *file);
 void rbi_live_deinit(struct rbi_live *live);
 /** All layers, lent until the next change. */
 struct rbi_governance_layers rbi_live_layers(const struct rbi_live *live);
-/** Takes @p text, which becomes empty, as a layer, and makes it hold. */
-void rbi_live_replace(struct rbi_daemon *daemon,
-                      enum rbi_live_layer layer,
-                      struct rbi_governance *text);
+/** How many a change is about. */
+struct rbi_live_change {
+    uint64_t clusters;  /* that have another policy */
+    uint64_t instances; /* that are seen otherwise */
+};
+
+/** Takes @p file, which becomes empty, in the place of the one before, and makes it hold. */
+void rbi_live_set_file(struct rbi_daemon *daemon, struct rbi_governance *file);
+/** The same with both layers above it. */
+struct rbi_live_change rbi_live_set(struct rbi_daemon *daemon,
+                                    struct rbi_governance *applied,
+                                    struct rbi_governance *edits);
+/**
+ * What would change if these were the layers above the file, and whether they may be.
+ * @param why  written when not: what does not fit together
+ */
+bool rbi_live_try(struct rbi_daemon *daemon,
+                  const struct rbi_governance *applied,
+                  const struct rbi_governance *edits,
+                  struct rbi_live_change *change,
+                  struct rbi_text *why);
 
 /**
  * What others see of an endpoint's weight, set, location and tags, from what it says of itself and

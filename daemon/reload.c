@@ -121,6 +121,7 @@ void rbi_reload(struct rbi_daemon *daemon)
     rbi_config_diff(&daemon->config, &next, reload_log_change, NULL);
     /* What needs a restart keeps its running value, so that the next reload reports it again. */
     memcpy(next.daemon.socket, daemon->config.daemon.socket, sizeof(next.daemon.socket));
+    memcpy(next.daemon.state_dir, daemon->config.daemon.state_dir, sizeof(next.daemon.state_dir));
     next.daemon.socket_mode = daemon->config.daemon.socket_mode;
     next.daemon.loop = daemon->config.daemon.loop;
     next.directory = daemon->config.directory;
@@ -129,7 +130,7 @@ void rbi_reload(struct rbi_daemon *daemon)
     daemon->config = next;
     rbi_log_set_level(next.daemon.log_level);
     rbi_tokens_load(daemon); /* first: what follows looks at all links again */
-    rbi_live_replace(daemon, RBI_LIVE_FILE, &governance);
+    rbi_live_set_file(daemon, &governance);
     daemon->counters.reloads++;
     rbi_log(RBI_LOG_INFO, "reloaded", "file=%s", daemon->config_path);
     if (liveness_changed) {

@@ -370,8 +370,8 @@ static void test_restart_is_asked_for_where_it_is_needed(void **state)
 {
     (void)state;
     static const char *const restart[] = {
-        "daemon.socket",      "daemon.socket_mode",  "daemon.loop",       "directory.slots",
-        "directory.clusters", "directory.snapshots", "daemon.return_time"};
+        "daemon.socket",      "daemon.socket_mode",  "daemon.loop",        "directory.slots",
+        "directory.clusters", "directory.snapshots", "daemon.return_time", "daemon.state_dir"};
     for (size_t i = 0; i < rbi_config_schema.count; i++) {
         const struct rbi_config_key *key = &rbi_config_schema.keys[i];
         bool expected = false;

@@ -63,6 +63,8 @@ int sim_ftruncate(int fd, off_t size);
 int sim_open(const char *path, int flags, ...);
 int sim_access(const char *path, int mode);
 int sim_unlink(const char *path);
+int sim_rename(const char *old_path, const char *new_path);
+int sim_fsync(int fd);
 int sim_mkdir(const char *path, mode_t mode);
 int sim_flock(int fd, int operation);
 int sim_fstat(int fd, struct stat *out);

@@ -337,6 +337,20 @@ int sim_unlink(const char *path)
     return 0;
 }
 
+/* There are no files that could be renamed. */
+int sim_rename(const char *old_path, const char *new_path)
+{
+    (void)old_path;
+    (void)new_path;
+    errno = ENOENT;
+    return -1;
+}
+
+int sim_fsync(int fd)
+{
+    return sim_fd_file(fd) != NULL ? 0 : -1;
+}
+
 int sim_mkdir(const char *path, mode_t mode)
 {
     (void)path;

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/centre.h"
+
+#include "daemon/daemon.h"
+#include "daemon/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A text that says nothing. */
+static const char nothing[] = "{}\n";
+
+void rbi_centre_deinit(struct rbi_centre *centre)
+{
+    for (unsigned i = 0; i < RBI_VERSIONS_KEPT; i++) {
+        rbi_version_deinit(&centre->versions[i]);
+    }
+}
+
+const struct rbi_version *rbi_centre_version(const struct rbi_centre *centre, uint64_t number)
+{
+    const uint64_t wanted = number ? number : centre->current;
+    const struct rbi_version *version = &centre->versions[wanted % RBI_VERSIONS_KEPT];
+    return wanted != 0 && version->number == wanted ? version : NULL;
+}
+
+/* ---- texts to layers ------------------------------------------------------------------- */
+
+/** Both layers of a version, parsed. */
+struct centre_layers {
+    struct rbi_governance applied;
+    struct rbi_governance edits;
+};
+
+static void centre_layers_deinit(struct centre_layers *layers)
+{
+    rbi_governance_deinit(&layers->applied);
+    rbi_governance_deinit(&layers->edits);
+}
+
+static enum rbi_centre_result centre_parse_one(const struct rbi_shared_text *text,
+                                               struct rbi_governance *out,
+                                               struct rbi_config_errors *errors,
+                                               struct rbi_text *why)
+{
+    const int result = rbi_governance_parse(text->bytes, text->size, out, errors);
+    if (result > 0) {
+        rbi_text_format(why, "%u:%u: %.200s", errors->items[0].line, errors->items[0].column,
+                        errors->items[0].text);
+    }
+    return result == 0 ? RBI_CENTRE_OK : result > 0 ? RBI_CENTRE_REFUSED : RBI_CENTRE_NO_MEMORY;
+}
+
+/** @return as rbi_centre_commit(); @p out is to be ended when it is RBI_CENTRE_OK */
+static enum rbi_centre_result centre_parse(const struct rbi_shared_text *applied,
+                                           const struct rbi_shared_text *edits,
+                                           struct centre_layers *out,
+                                           struct rbi_text *why)
+{
+    struct rbi_config_errors *errors = malloc(sizeof(*errors));
+    *out = (struct centre_layers){.applied = RBI_GOVERNANCE_NULL, .edits = RBI_GOVERNANCE_NULL};
+    if (!errors) {
+        return RBI_CENTRE_NO_MEMORY;
+    }
+    enum rbi_centre_result result = centre_parse_one(applied, &out->applied, errors, why);
+    if (result == RBI_CENTRE_OK) {
+        result = centre_parse_one(edits, &out->edits, errors, why);
+    }
+    if (result != RBI_CENTRE_OK) {
+        centre_layers_deinit(out);
+    }
+    free(errors);
+    return result;
+}
+
+/* ---- versions -------------------------------------------------------------------------- */
+
+/**
+ * The time of day, for people who read the history; nothing is ever compared with it. Asked of
+ * the file system, whose stamps it is for.
+ */
+static uint64_t centre_time_of_day(void)
+{
+    struct stat made;
+    const int fd = memfd_create("ringbus-time", MFD_CLOEXEC);
+    const bool known = fd >= 0 && fstat(fd, &made) == 0;
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return known ? (uint64_t)made.st_ctim.tv_sec : 0;
+}
+
+/** Fills a version; its texts get a reference each. */
+static void centre_describe(struct rbi_version *version,
+                            const struct rbi_centre_author *author,
+                            struct rbi_shared_text *applied,
+                            struct rbi_shared_text *edits)
+{
+    version->when_s = centre_time_of_day();
+    version->uid = author->peer->uid;
+    version->pid = author->peer->pid;
+    rbi_text_set(&version->program, author->peer->program);
+    version->why = *author->why;
+    version->applied = rbi_shared_text_ref(applied);
+    version->edits = rbi_shared_text_ref(edits);
+}
+
+static void centre_keep(struct rbi_centre *centre, const struct rbi_version *version)
+{
+    struct rbi_version *place = &centre->versions[version->number % RBI_VERSIONS_KEPT];
+    rbi_version_deinit(place);
+    *place = *version;
+    centre->current = version->number;
+    centre->last = version->number;
+}
+
+/** Makes it hold, writes it down, and says so. */
+static void centre_enter(struct rbi_daemon *daemon,
+                         struct rbi_version *version,
+                         struct centre_layers *layers,
+                         struct rbi_centre_outcome *out)
+{
+    struct rbi_centre *centre = &daemon->centre;
+    struct rbi_log_text quoted;
+    version->number = centre->last + 1;
+    const int result = rbi_store_write(centre->prefix, version);
+    if (result < 0) {
+        rbi_text_format(&out->warning, "%.180s: %s", centre->prefix, rbi_log_errno(-result));
+        rbi_log(RBI_LOG_WARNING, "version_not_kept", "version=%" PRIu64 " file=%s error=\"%s\"",
+                version->number, centre->prefix, rbi_log_errno(-result));
+    }
+    centre_keep(centre, version);
+    rbi_log(RBI_LOG_INFO, "version_applied", "version=%" PRIu64 " uid=%" PRIu32 " why=%s",
+            version->number, version->uid,
+            rbi_log_quote(&quoted, version->why.bytes, version->why.length));
+    out->change = rbi_live_set(daemon, &layers->applied, &layers->edits);
+}
+
+/** The text of the current version, or of none. @return a reference; NULL: no memory */
+static struct rbi_shared_text *centre_text(const struct rbi_centre *centre, bool edits)
+{
+    const struct rbi_version *version = rbi_centre_version(centre, 0);
+    if (!version) {
+        return rbi_shared_text_new(nothing, sizeof(nothing) - 1);
+    }
+    return rbi_shared_text_ref(edits ? version->edits : version->applied);
+}
+
+static enum rbi_centre_result centre_commit(struct rbi_daemon *daemon,
+                                            const struct rbi_centre_author *author,
+                                            struct rbi_shared_text *applied,
+                                            struct rbi_shared_text *edits,
+                                            bool dry_run,
+                                            struct rbi_centre_outcome *out)
+{
+    struct centre_layers layers;
+    enum rbi_centre_result result = centre_parse(applied, edits, &layers, &out->why);
+    if (result != RBI_CENTRE_OK) {
+        return result;
+    }
+    if (!rbi_live_try(daemon, &layers.applied, &layers.edits, &out->change, &out->why)) {
+        result = RBI_CENTRE_REFUSED;
+    } else if (!dry_run) {
+        struct rbi_version version = {.number = 0};
+        centre_describe(&version, author, applied, edits);
+        centre_enter(daemon, &version, &layers, out);
+    }
+    centre_layers_deinit(&layers);
+    return result;
+}
+
+enum rbi_centre_result rbi_centre_commit(struct rbi_daemon *daemon,
+                                         const struct rbi_centre_author *author,
+                                         struct rbi_shared_text *applied,
+                                         struct rbi_shared_text *edits,
+                                         bool dry_run,
+                                         struct rbi_centre_outcome *out)
+{
+    enum rbi_centre_result result = RBI_CENTRE_NO_MEMORY;
+    struct rbi_shared_text *below =
+        applied ? rbi_shared_text_ref(applied) : centre_text(&daemon->centre, false);
+    struct rbi_shared_text *above =
+        edits ? rbi_shared_text_ref(edits) : centre_text(&daemon->centre, true);
+    memset(out, 0, sizeof(*out));
+    if (below && above) {
+        result = centre_commit(daemon, author, below, above, dry_run, out);
+    }
+    rbi_shared_text_unref(below);
+    rbi_shared_text_unref(above);
+    return result;
+}
+
+/* ---- start ----------------------------------------------------------------------------- */
+
+/** Makes a version of an earlier daemon hold. @return whether its texts are still good */
+static bool centre_resume(struct rbi_daemon *daemon, const struct rbi_version *version)
+{
+    struct centre_layers layers;
+    struct rbi_text why = {.length = 0};
+    struct rbi_log_text quoted;
+    if (centre_parse(version->applied, version->edits, &layers, &why) != RBI_CENTRE_OK) {
+        rbi_log(RBI_LOG_ERROR, "version_refused", "version=%" PRIu64 " why=%s", version->number,
+                rbi_log_quote(&quoted, why.bytes, why.length));
+        return false;
+    }
+    daemon->centre.current = version->number;
+    (void)rbi_live_set(daemon, &layers.applied, &layers.edits);
+    rbi_log(RBI_LOG_INFO, "version_resumed", "version=%" PRIu64, version->number);
+    return true;
+}
+
+/** The newest version that is older than @p below, or NULL. */
+static const struct rbi_version *centre_newest(const struct rbi_centre *centre, uint64_t below)
+{
+    const struct rbi_version *newest = NULL;
+    for (unsigned i = 0; i < RBI_VERSIONS_KEPT; i++) {
+        const struct rbi_version *version = &centre->versions[i];
+        if (version->number != 0 && version->number < below &&
+            (!newest || version->number > newest->number)) {
+            newest = version;
+        }
+    }
+    return newest;
+}
+
+void rbi_centre_init(struct rbi_daemon *daemon)
+{
+    struct rbi_centre *centre = &daemon->centre;
+    *centre = (struct rbi_centre){.current = 0};
+    rbi_store_place(daemon->config.daemon.state_dir, daemon->listener.path, centre->prefix);
+    for (unsigned place = 0; place < RBI_VERSIONS_KEPT; place++) {
+        struct rbi_version version;
+        if (rbi_store_read(centre->prefix, place, &version)) {
+            /* Each number has one place; a file that was copied to another is none. */
+            if (version.number % RBI_VERSIONS_KEPT == place) {
+                centre->versions[place] = version;
+            } else {
+                rbi_version_deinit(&version);
+            }
+        }
+    }
+    const struct rbi_version *version = centre_newest(centre, UINT64_MAX);
+    centre->last = version ? version->number : 0;
+    while (version && !centre_resume(daemon, version)) {
+        version = centre_newest(centre, version->number);
+    }
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_DAEMON_CENTRE_H
+#define RINGBUS_DAEMON_CENTRE_H
+/*
+ * daemon/centre.h - the configuration centre: changes of what holds while the daemon runs. Each is
+ * checked as a whole, becomes a version with who made it and why, is written down, and holds from
+ * then on, over restarts as well. A version is the text that was applied and the single changes
+ * above it; the file of the daemon lies below both and is never changed.
+ */
+#include "daemon/centre_store.h"
+#include "daemon/governance.h"
+
+struct rbi_daemon;
+struct rbi_peer;
+
+struct rbi_centre {
+    char prefix[RBI_STORE_PREFIX_MAX + 1];
+    uint64_t current; /* number of the version that holds; 0: only the file does */
+    uint64_t last;    /* highest number that was ever given */
+    struct rbi_version versions[RBI_VERSIONS_KEPT]; /* at their number modulo */
+};
+
+/** Reads what earlier daemons have written, and makes the newest hold. */
+void rbi_centre_init(struct rbi_daemon *daemon);
+void rbi_centre_deinit(struct rbi_centre *centre);
+/** A version that is kept. @param number  0: the current one. @return NULL: there is none */
+const struct rbi_version *rbi_centre_version(const struct rbi_centre *centre, uint64_t number);
+
+/** Who wants a change, and why. */
+struct rbi_centre_author {
+    const struct rbi_peer *peer;
+    const struct rbi_text *why;
+};
+
+enum rbi_centre_result {
+    RBI_CENTRE_OK = 0,
+    RBI_CENTRE_REFUSED = 1, /* the text is wrong, or does not fit the rest */
+    RBI_CENTRE_NO_MEMORY = 2,
+};
+
+struct rbi_centre_outcome {
+    struct rbi_live_change change;
+    struct rbi_text warning; /* why the version will not outlive the daemon; "" */
+    struct rbi_text why;     /* of a refusal: "LINE:COLUMN: what" */
+};
+
+/**
+ * Makes a version of these two texts hold.
+ * @param applied, edits  NULL: as in the current version
+ * @param dry_run         only checks and counts
+ */
+RBI_MUST_CHECK enum rbi_centre_result rbi_centre_commit(struct rbi_daemon *daemon,
+                                                        const struct rbi_centre_author *author,
+                                                        struct rbi_shared_text *applied,
+                                                        struct rbi_shared_text *edits,
+                                                        bool dry_run,
+                                                        struct rbi_centre_outcome *out);
+
+#endif
