@@ -21,19 +21,19 @@ enum rbi_config_type {
     /* struct rbi_config_users: a map from user ids to maps of the other keys of its section */
     RBI_CONFIG_TYPE_USERS,
     /* What policies need as well (config_value_policy.c). */
-    RBI_CONFIG_TYPE_PERCENT, /* uint32_t: number and % */
-    RBI_CONFIG_TYPE_SHARE,   /* uint32_t, of 10,000: percent with up to two decimals */
-    RBI_CONFIG_TYPE_MICROS,  /* uint32_t, us: number and us, ms or s */
-    RBI_CONFIG_TYPE_POWER,   /* uint32_t: 0 or a power of two */
-    RBI_CONFIG_TYPE_COUNT,   /* uint64_t: as NUMBER */
-    RBI_CONFIG_TYPE_MASK,    /* uint32_t: decimal, or hexadecimal with 0x */
-    RBI_CONFIG_TYPE_MASK64,  /* uint64_t: the same */
-    RBI_CONFIG_TYPE_RANGE,   /* uint32_t[2]: "7", "3..9" or "all" */
-    RBI_CONFIG_TYPE_LABEL,   /* char[RBI_LABEL_MAX + 1]; min, max: bytes */
-    RBI_CONFIG_TYPE_GLOB,    /* char[RBI_GLOB_MAX + 1]: pattern of paths (glob.h); min 0: or "" */
+    RBI_CONFIG_TYPE_PERCENT,  /* uint32_t: number and % */
+    RBI_CONFIG_TYPE_SHARE,    /* uint32_t, of 10,000: percent with up to two decimals */
+    RBI_CONFIG_TYPE_MICROS,   /* uint32_t, us: number and us, ms or s */
+    RBI_CONFIG_TYPE_POWER,    /* uint32_t: 0 or a power of two */
+    RBI_CONFIG_TYPE_COUNT,    /* uint64_t: as NUMBER */
+    RBI_CONFIG_TYPE_MASK,     /* uint32_t: decimal, or hexadecimal with 0x */
+    RBI_CONFIG_TYPE_MASK64,   /* uint64_t: the same */
+    RBI_CONFIG_TYPE_RANGE,    /* uint32_t[2]: "7", "3..9" or "all" */
+    RBI_CONFIG_TYPE_LABEL,    /* char[RBI_LABEL_MAX + 1]; min, max: bytes */
+    RBI_CONFIG_TYPE_GLOB,     /* char[RBI_GLOB_MAX + 1]: pattern of paths (glob.h); min 0: or "" */
     RBI_CONFIG_TYPE_INSTANCE, /* no member: path of 7 elements, as a name */
-    RBI_CONFIG_TYPE_BYTES, /* {uint32_t size, uint32_t, unsigned char[max]}: text as it stands */
-    RBI_CONFIG_TYPE_HEX,   /* the same: two hexadecimal digits a byte */
+    RBI_CONFIG_TYPE_BYTES,    /* {uint32_t size, uint32_t, unsigned char[max]}: text as it stands */
+    RBI_CONFIG_TYPE_HEX,      /* the same: two hexadecimal digits a byte */
 };
 
 /** Room for the member of any type. */
@@ -118,10 +118,8 @@ RBI_MUST_CHECK int rbi_config_policy_parse(const struct rbi_config_key *key,
 void rbi_config_policy_describe(const struct rbi_config_key *key, struct rbi_config_fault *fault);
 void rbi_config_policy_range(const struct rbi_config_key *key, char *buffer, size_t size);
 /** What both kinds of types share: digits, and why they are none. */
-RBI_MUST_CHECK int rbi_config_number(const char *text,
-                                     size_t length,
-                                     uint64_t *value,
-                                     struct rbi_config_fault *fault);
+RBI_MUST_CHECK int
+rbi_config_number(const char *text, size_t length, uint64_t *value, struct rbi_config_fault *fault);
 
 /** Copies the value of one key to the member of another of the same type. */
 void rbi_config_value_copy(const struct rbi_config_key *from,
