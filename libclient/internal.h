@@ -143,6 +143,9 @@ struct ringbus {
     uint64_t returned_until; /* of them, when chunk_starved was set */
     uint64_t now_ns;         /* as of the last tick */
     uint64_t core;           /* as told in the page */
+    uint64_t load_depth;     /* messages that waited at the last tick (load.c) */
+    uint64_t load_begin_ns;  /* when the poll of that tick began to read */
+    uint64_t load_ewma_ns;   /* that one takes; 0: unknown */
     uint64_t next_deadline_ns;
     uint64_t target_due_ns; /* when a member is to be introduced, or one that is lost dropped */
     uint64_t late_ns;       /* the most by which a tick came late, of the last seconds */
@@ -705,6 +708,13 @@ struct rbi_directory_instance *rbi_directory_list(struct ringbus *bus,
 void rbi_directory_look(struct ringbus *bus);
 /** The same for one cluster; takes over its policy. */
 void rbi_directory_look_at(struct ringbus *bus, struct rbi_cluster *cluster);
+
+/* ---- load.c ----------------------------------------------------------------------------- */
+
+/** A tick, before the lanes are read: tells peers what waits in them. */
+void rbi_load_before(struct ringbus *bus);
+/** The poll of that tick has taken so many records: how long one takes. */
+void rbi_load_after(struct ringbus *bus, unsigned taken);
 
 /* ---- health.c --------------------------------------------------------------------------- */
 

@@ -532,6 +532,7 @@ static int do_poll(struct ringbus *bus, int max)
         bus->tick_countdown = 1;
     }
     if (RBI_UNLIKELY(tick)) {
+        rbi_load_after(bus, (unsigned)max - left);
         rbi_tick_judge(bus);
     }
     if (bus->events.count > 0 || bus->events.lost) {

@@ -230,6 +230,7 @@ void rbi_tick(struct ringbus *bus, uint64_t now_ns)
     rbi_wait_release(bus, bus->active_count);
     look_at_daemon(bus);
     rbi_turns_look(bus);
+    rbi_load_before(bus);
     if (now_ns - bus->published_ns >= 100 * RBI_NS_PER_MS) {
         bus->published_ns = now_ns;
         rbi_counters_publish(bus);

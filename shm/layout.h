@@ -167,14 +167,15 @@ struct rbi_page {
     uint64_t reserved1[15];
     /* Owner, each change: identity after registration, state, load. */
     rbi_au64 cluster;
-    rbi_au64 instance;    /* int32_t, widened without sign */
-    rbi_au64 incarnation; /* uint32_t, 0 before registration */
-    rbi_au64 state;       /* enum rbi_endpoint_state */
-    rbi_au64 load_depth;  /* messages waiting in its lanes, estimate */
-    rbi_au64 load_ewma_ns;
+    rbi_au64 instance;     /* int32_t, widened without sign */
+    rbi_au64 incarnation;  /* uint32_t, 0 before registration */
+    rbi_au64 state;        /* enum rbi_endpoint_state */
+    rbi_au64 load_depth;   /* messages waiting in its lanes (shm/load.h) */
+    rbi_au64 load_ewma_ns; /* that one takes */
     rbi_au64 poll_tick_ms; /* CLOCK_MONOTONIC of its last poll, coarse */
     rbi_au64 core;         /* where and when it ran last (libclient/core.c), 0 unknown */
-    uint64_t reserved2[8];
+    rbi_au64 load_at_ns;   /* CLOCK_MONOTONIC when the load was written */
+    uint64_t reserved2[7];
     rbi_au64 counters[RBI_COUNTERS_MAX];
     uint64_t reserved3[336];
 };

@@ -46,6 +46,7 @@
     X(load_ewma_ns, FIELD_FREE)                                                                    \
     X(poll_tick_ms, FIELD_FREE)                                                                    \
     X(core, FIELD_FREE)                                                                            \
+    X(load_at_ns, FIELD_FREE)                                                                      \
     X(reserved2, FIELD_FREE)                                                                       \
     X(counters, FIELD_FREE)                                                                        \
     X(reserved3, FIELD_FREE)
