@@ -2,7 +2,8 @@
 /*
  * A shielded instance comes back by probes: the daemon asks it for a sign of life itself, then lets
  * one caller after the other send it one real request. Whatever becomes of that caller and its
- * request, the probe ends in time: by its word, by its end, or by the deadline that the shield keeps.
+ * request, the probe ends in time: by its word, by its end, or by the deadline that the shield
+ * keeps.
  */
 #include "daemon/code.h"
 #include "daemon/daemon.h"

@@ -197,55 +197,54 @@ void rbi_calls_forget(struct ringbus *bus, uint64_t id)
     }
 }
 
-/* How a call ends. */
-struct ending {
-    enum ringbus_outcome outcome;
-    int error;
-    const struct ringbus_message *message;
-    enum rbi_outcome_kind kind; /* what that says of the instance */
-    uint64_t slow_ns;           /* with RBI_OUTCOME_OK */
-};
-
-static void count(struct ringbus *bus,
-                  const struct rbi_call *call,
-                  const struct ending *ending,
-                  uint64_t elapsed_ns)
+/* Calls back; the slot is free, and what it says of the instance is counted. */
+static inline void tell(struct ringbus *bus,
+                        const struct rbi_call *call,
+                        enum ringbus_outcome outcome,
+                        int error,
+                        const struct ringbus_message *message,
+                        uint64_t elapsed_ns)
 {
-    if (RBI_LIKELY(ending->kind == RBI_OUTCOME_OK)) {
-        rbi_outcomes_good(&bus->outcomes, call->outcome, elapsed_ns, elapsed_ns > ending->slow_ns);
-    } else if (ending->kind != RBI_OUTCOME_NONE) {
-        rbi_outcomes_bad(bus, call->outcome, ending->kind, elapsed_ns, call->sent_ns + elapsed_ns);
-    }
-}
-
-static RBI_COLD void finish_probe(struct ringbus *bus, enum rbi_outcome_kind kind)
-{
-    enum rbi_probe_outcome outcome = RBI_PROBE_FAILED;
-    if (kind == RBI_OUTCOME_OK || kind == RBI_OUTCOME_NONE) {
-        outcome = kind == RBI_OUTCOME_OK ? RBI_PROBE_OK : RBI_PROBE_CANCELLED;
-    }
-    rbi_probe_over(bus, outcome);
-}
-
-static void finish(struct ringbus *bus, const struct rbi_call *call, const struct ending *ending)
-{
-    struct ringbus_result result = {.outcome = ending->outcome,
-                                    .error = ending->error,
-                                    .message = ending->message,
+    struct ringbus_result result = {.outcome = outcome,
+                                    .error = error,
+                                    .message = message,
                                     .peer = rbi_addr(&call->peer),
-                                    .elapsed_ns = rbi_now_ns() - call->sent_ns,
+                                    .elapsed_ns = elapsed_ns,
                                     .tries = 1};
-    count(bus, call, ending, result.elapsed_ns);
-    if (RBI_UNLIKELY(call->probe)) {
-        finish_probe(bus, ending->kind);
-    }
-    if (RBI_UNLIKELY(ending->outcome == RINGBUS_NOT_SENT)) {
-        result.retry_after_ms = rbi_refusal_retry_ms(bus, ending->message);
+    if (RBI_UNLIKELY(outcome == RINGBUS_NOT_SENT)) {
+        result.retry_after_ms = rbi_refusal_retry_ms(bus, message);
     }
     const bool outer = bus->in_callback;
     bus->in_callback = true;
     call->on_reply(bus, &result, call->context);
     bus->in_callback = outer;
+}
+
+/* How a call ends that is not simply answered. */
+struct ending {
+    enum ringbus_outcome outcome;
+    int error;
+    const struct ringbus_message *message;
+    enum rbi_outcome_kind kind; /* what that says of the instance */
+};
+
+static RBI_COLD void
+finish(struct ringbus *bus, const struct rbi_call *call, const struct ending *ending)
+{
+    const uint64_t elapsed_ns = rbi_now_ns() - call->sent_ns;
+    enum rbi_probe_outcome probe = RBI_PROBE_FAILED;
+    if (ending->kind == RBI_OUTCOME_OK) {
+        rbi_outcomes_good(&bus->outcomes, call->outcome, elapsed_ns, RBI_NEVER);
+        probe = RBI_PROBE_OK;
+    } else if (ending->kind != RBI_OUTCOME_NONE) {
+        rbi_outcomes_bad(bus, call->outcome, ending->kind, elapsed_ns, call->sent_ns + elapsed_ns);
+    } else {
+        probe = RBI_PROBE_CANCELLED;
+    }
+    if (call->probe) {
+        rbi_probe_over(bus, probe);
+    }
+    tell(bus, call, ending->outcome, ending->error, ending->message, elapsed_ns);
 }
 
 /* ---- how calls end -------------------------------------------------------------------------- */
@@ -262,8 +261,7 @@ static RBI_COLD struct ending ending_of_error(struct ringbus *bus,
     struct ending ending = {.outcome = refusal != 0 ? RINGBUS_NOT_SENT : RINGBUS_FAILED,
                             .error = refusal != 0 ? refusal : RINGBUS_E_HANDLER_FAILED,
                             .message = answer,
-                            .kind = RBI_OUTCOME_NONE,
-                            .slow_ns = end->slow_ns};
+                            .kind = RBI_OUTCOME_NONE};
     if (refusal == 0) {
         ending.kind = end->errors_count ? RBI_OUTCOME_FAILED : RBI_OUTCOME_OK;
     } else if (refusal == RINGBUS_E_SHED || refusal == RINGBUS_E_TIMEOUT) {
@@ -285,14 +283,17 @@ void rbi_calls_reply(struct ringbus *bus,
     }
     const struct rbi_call call = take(&bus->calls, slot);
     rbi_count(bus, RBI_COUNTER_replies, 1);
-    struct ending ending = {.outcome = RINGBUS_REPLIED,
-                            .message = message,
-                            .kind = RBI_OUTCOME_OK,
-                            .slow_ns = end->slow_ns};
     if (RBI_UNLIKELY(record->kind != RBI_RECORD_REP)) {
-        ending = ending_of_error(bus, end, message);
+        const struct ending ending = ending_of_error(bus, end, message);
+        finish(bus, &call, &ending);
+        return;
     }
-    finish(bus, &call, &ending);
+    const uint64_t elapsed_ns = rbi_now_ns() - call.sent_ns;
+    rbi_outcomes_good(&bus->outcomes, call.outcome, elapsed_ns, end->slow_ns);
+    if (RBI_UNLIKELY(call.probe)) {
+        rbi_probe_over(bus, RBI_PROBE_OK);
+    }
+    tell(bus, &call, RINGBUS_REPLIED, 0, message, elapsed_ns);
 }
 
 /* How it ends without an answer: what still waits to be sent on was certainly not seen. */

@@ -31,7 +31,9 @@
 #include "libclient/end.h"
 #include "libclient/explain.h"
 #include "libclient/failback.h"
+#include "libclient/health.h"
 #include "libclient/limit.h"
+#include "libclient/load.h"
 #include "libclient/outcome.h"
 #include "libclient/probe.h"
 #include "libclient/request.h"
@@ -708,20 +710,6 @@ struct rbi_directory_instance *rbi_directory_list(struct ringbus *bus,
 void rbi_directory_look(struct ringbus *bus);
 /** The same for one cluster; takes over its policy. */
 void rbi_directory_look_at(struct ringbus *bus, struct rbi_cluster *cluster);
-
-/* ---- load.c ----------------------------------------------------------------------------- */
-
-/** A tick, before the lanes are read: tells peers what waits in them. */
-void rbi_load_before(struct ringbus *bus);
-/** The poll of that tick has taken so many records: how long one takes. */
-void rbi_load_after(struct ringbus *bus, unsigned taken);
-
-/* ---- health.c --------------------------------------------------------------------------- */
-
-/** What an EVENT says of the health of an instance that we target, and of its cluster's. */
-void rbi_health_event(struct ringbus *bus,
-                      struct rbi_cluster *cluster,
-                      const struct rbi_wire_event *event);
 
 /* ---- news.c, watched.c ------------------------------------------------------------------ */
 

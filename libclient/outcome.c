@@ -179,7 +179,7 @@ static int do_report(struct ringbus *bus,
     }
     const uint64_t ns = rbi_min_u64(us, REPORT_US_MAX) * 1000;
     if (outcome == RINGBUS_REPORT_OK) {
-        rbi_outcomes_good(&bus->outcomes, end->outcome, ns, ns > end->slow_ns);
+        rbi_outcomes_good(&bus->outcomes, end->outcome, ns, end->slow_ns);
     } else {
         rbi_outcomes_bad(bus, end->outcome,
                          outcome == RINGBUS_REPORT_TIMEOUT ? RBI_OUTCOME_LOST : RBI_OUTCOME_FAILED,

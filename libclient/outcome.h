@@ -67,15 +67,20 @@ void rbi_outcomes_bad(struct ringbus *bus,
  */
 bool rbi_outcomes_avoids(const struct ringbus *bus, const struct rbi_end *end, uint64_t now_ns);
 
-static inline void
-rbi_outcomes_good(struct rbi_outcome_table *table, uint32_t slot, uint64_t elapsed_ns, bool slow)
+/** @param slow_ns  one that took longer was slow */
+static inline void rbi_outcomes_good(struct rbi_outcome_table *table,
+                                     uint32_t slot,
+                                     uint64_t elapsed_ns,
+                                     uint64_t slow_ns)
 {
     struct rbi_outcome *outcome = &table->slots[slot];
     rbi_outcome_add(&outcome->ok, 1);
-    rbi_outcome_add(&outcome->slow, slow ? 1 : 0);
     rbi_outcome_add(&outcome->latency_ns, elapsed_ns);
     rbi_store_rlx(&outcome->in_a_row, 0);
     rbi_outcome_add(table->changes, 1);
+    if (RBI_UNLIKELY(elapsed_ns > slow_ns)) {
+        rbi_outcome_add(&outcome->slow, 1);
+    }
 }
 
 #endif

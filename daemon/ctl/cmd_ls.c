@@ -14,6 +14,7 @@ static void json_print(const struct rbi_wire_row_endpoint *row)
     rbi_ctl_json_i64(&json, "instance", row->instance);
     rbi_ctl_json_u64(&json, "incarnation", row->incarnation);
     rbi_ctl_json_text(&json, "state", rbi_ctl_state_name(row->state));
+    rbi_ctl_json_text(&json, "health", rbi_ctl_health_name(row->health));
     rbi_ctl_json_u64(&json, "weight", row->weight);
     rbi_ctl_json_u64(&json, "links", row->links);
     if (row->pid != 0) {
@@ -31,8 +32,9 @@ static void text_print(const struct rbi_wire_row_endpoint *row)
     char pid[16];
     rbi_ctl_age_format(row->age_ms, age, sizeof age);
     rbi_ctl_pid_format(row->pid, pid, sizeof pid);
-    printf("%-48s %-8s %6" PRIu32 " %5" PRIu32 " %8s %6s %s\n", row->path.bytes,
-           rbi_ctl_state_name(row->state), row->weight, row->links, pid, age, row->program.bytes);
+    printf("%-48s %-8s %-8s %6" PRIu32 " %5" PRIu32 " %8s %6s %s\n", row->path.bytes,
+           rbi_ctl_state_name(row->state), rbi_ctl_health_name(row->health), row->weight,
+           row->links, pid, age, row->program.bytes);
 }
 
 static int rows_print(const struct rbi_ctl_args *args, const struct rbi_ctl_rows *rows)
@@ -47,8 +49,8 @@ static int rows_print(const struct rbi_ctl_args *args, const struct rbi_ctl_rows
             json_print(row);
         } else {
             if (shown == 0) {
-                printf("%-48s %-8s %6s %5s %8s %6s %s\n", "PATH", "STATE", "WEIGHT", "LINKS", "PID",
-                       "AGE", "PROGRAM");
+                printf("%-48s %-8s %-8s %6s %5s %8s %6s %s\n", "PATH", "STATE", "HEALTH", "WEIGHT",
+                       "LINKS", "PID", "AGE", "PROGRAM");
             }
             text_print(row);
         }

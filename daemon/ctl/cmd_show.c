@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* show: everything that is known about the endpoints below a path. */
+#include "bus/directory.h"
 #include "daemon/ctl/json.h"
 #include "daemon/ctl/rows.h"
 #include "shm/layout.h"
@@ -84,6 +85,11 @@ static void endpoint_json(const struct rbi_ctl_endpoint *endpoint, const struct 
     rbi_ctl_json_i64(&json, "instance", row->instance);
     rbi_ctl_json_u64(&json, "incarnation", row->incarnation);
     rbi_ctl_json_text(&json, "state", rbi_ctl_state_name(row->state));
+    rbi_ctl_json_text(&json, "health", rbi_ctl_health_name(row->health));
+    if (row->health == RBI_HEALTH_RAMP) {
+        rbi_ctl_json_u64(&json, "ramp", row->ramp);
+    }
+    rbi_ctl_json_bool(&json, "panic", row->panic != 0);
     rbi_ctl_json_u64(&json, "weight", row->weight);
     if (row->pid != 0) {
         rbi_ctl_json_u64(&json, "pid", row->pid);
@@ -126,6 +132,19 @@ static void page_text(const struct rbi_ctl_page *page)
     }
 }
 
+/* Nothing to tell of one that is well, as most are. */
+static void health_text(const struct rbi_wire_row_endpoint *row)
+{
+    if (row->health == RBI_HEALTH_RAMP) {
+        printf("  ramp: back with %" PRIu32 " %% of its weight\n", row->ramp);
+    } else if (row->health != RBI_HEALTH_OK) {
+        printf("  %s: its calls failed too often\n", rbi_ctl_health_name(row->health));
+    }
+    if (row->panic != 0) {
+        puts("  panic: the shields of its cluster are ignored");
+    }
+}
+
 static void endpoint_text(const struct rbi_ctl_endpoint *endpoint, const struct rbi_ctl_rows *rows)
 {
     const struct rbi_wire_row_endpoint *row = &endpoint->row;
@@ -142,6 +161,7 @@ static void endpoint_text(const struct rbi_ctl_endpoint *endpoint, const struct 
     printf("%s%s%s%s%s%s\n", row->set.length > 0 ? ", set " : "", row->set.bytes,
            row->idc.length > 0 ? ", idc " : "", row->idc.bytes,
            row->tags.length > 0 ? ", tags " : "", row->tags.bytes);
+    health_text(row);
     page_text(&endpoint->page);
     for (size_t i = 0; i < rows->link_count; i++) {
         const struct rbi_wire_row_link *link = &rows->links[i];

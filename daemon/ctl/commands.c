@@ -10,7 +10,8 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
     {"status", "", 0, 0, RBI_CTL_BUS, "what the daemon says about itself",
      "Prints the daemon's figures, one name and value a line.\n", rbi_ctl_status},
     {"ls", "[PREFIX]", 0, 1, RBI_CTL_BUS | RBI_CTL_ALL, "endpoints below a prefix",
-     "Prints one line for each endpoint: path, state, weight, links, process, age, program.\n"
+     "Prints one line for each endpoint: path, state, health as the daemon found it (ok,\n"
+     "shielded, probed, ramp), weight, links, process, age, program.\n"
      "Endpoints without a path of their own are left out unless --all is given.\n",
      rbi_ctl_ls},
     {"show", "PATH", 1, 1, RBI_CTL_BUS, "endpoints in full: state, links, counters",
@@ -64,6 +65,11 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
      "Ends when it is READY. An instance that drains by its own will stays as it is, and the\n"
      "time is over then.\n",
      rbi_ctl_undrain},
+    {"unshield", "PATH/INSTANCE", 1, 1, RBI_CTL_BUS, "lets a shielded instance back at once",
+     "Forgets what the calls to it have said so far: it gets messages again, with all of its\n"
+     "weight. One that goes on failing is shielded again. Says whether something was held\n"
+     "against it. For its own user and root, and whom the rules let administer it.\n",
+     rbi_ctl_unshield},
     {"bench", "", 0, 0,
      RBI_CTL_BUS | RBI_CTL_SECONDS | RBI_CTL_SIZE | RBI_CTL_CPUS | RBI_CTL_BUSY | RBI_CTL_SLEEP |
          RBI_CTL_PATH,

@@ -151,6 +151,7 @@ int rbi_ctl_ping(const struct rbi_ctl_args *args);
 int rbi_ctl_bench(const struct rbi_ctl_args *args);
 int rbi_ctl_drain(const struct rbi_ctl_args *args);
 int rbi_ctl_undrain(const struct rbi_ctl_args *args);
+int rbi_ctl_unshield(const struct rbi_ctl_args *args);
 int rbi_ctl_check(const struct rbi_ctl_args *args);
 int rbi_ctl_token(const struct rbi_ctl_args *args);
 int rbi_ctl_version(const struct rbi_ctl_args *args);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/ctl/rows.h"
 
+#include "bus/directory.h"
 #include "bus/pidf.h"
 #include "shm/layout.h"
 #include "shm/segment.h"
@@ -131,6 +132,15 @@ const char *rbi_ctl_state_name(uint32_t state)
 {
     static const char *const names[] = {"STARTING", "READY", "BUSY", "DRAINING", "CLOSED"};
     return state < RBI_ARRAY_SIZE(names) ? names[state] : "?";
+}
+
+const char *rbi_ctl_health_name(uint32_t health)
+{
+    static const char *const names[] = {[RBI_HEALTH_OK] = "ok",
+                                        [RBI_HEALTH_OPEN] = "shielded",
+                                        [RBI_HEALTH_HALF_OPEN] = "probed",
+                                        [RBI_HEALTH_RAMP] = "ramp"};
+    return health < RBI_ARRAY_SIZE(names) ? names[health] : "?";
 }
 
 void rbi_ctl_age_format(uint64_t age_ms, char *buffer, size_t size)

@@ -51,6 +51,8 @@ void rbi_ctl_rows_deinit(struct rbi_ctl_rows *rows);
 bool rbi_ctl_path_anonymous(const char *path);
 /** "READY"; "?" for a state that this version does not know. */
 const char *rbi_ctl_state_name(uint32_t state);
+/** "ok", "shielded", "probed", "ramp": what the daemon found out about it. */
+const char *rbi_ctl_health_name(uint32_t health);
 /** "3d", "12h", "5m", "42s" or "300ms". @p size at least 16 */
 void rbi_ctl_age_format(uint64_t age_ms, char *buffer, size_t size);
 /** The number, or "unknown" for a process of another PID namespace. @p size at least 16 */

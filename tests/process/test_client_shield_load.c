@@ -201,6 +201,22 @@ static void test_all_that_never_answer_are_panic_and_all_are_asked(void **state)
     close_all();
 }
 
+/** Whether a line of the tool's output holds @p text. */
+static bool ctl_says(const char *arguments, const char *text)
+{
+    char command[512];
+    char line[512];
+    bool said = false;
+    (void)snprintf(command, sizeof command, RINGBUSCTL_PATH " %s --socket %s", arguments,
+                   cluster.socket);
+    FILE *out = popen(command, "r"); /* NOLINT(cert-env33-c): our own words */
+    CHECK(out != NULL);
+    while (fgets(line, sizeof line, out) != NULL) {
+        said = said || strstr(line, text) != NULL;
+    }
+    return pclose(out) == 0 && said;
+}
+
 /* What is made of one-way messages counts like requests. */
 static void test_reports_shield_as_requests_do(void **state)
 {
@@ -219,6 +235,15 @@ static void test_reports_shield_as_requests_do(void **state)
         test_sleep_ms(2);
     }
     assert_int_equal(health_of(SHIELDED), RBI_HEALTH_OPEN);
+    assert_true(ctl_says("ls " SERVICE "/2", "shielded"));
+    assert_true(ctl_says("show " SERVICE "/2", "shielded: its calls failed too often"));
+    assert_true(ctl_says("unshield " SERVICE "/2", "cleared"));
+    const uint64_t back_ms = test_now_ms() + NODE_MS;
+    while (events(RINGBUS_EVENT_UNSHIELDED) == 0) {
+        CHECK(test_now_ms() < back_ms);
+        poll_all();
+    }
+    assert_int_equal(health_of(SHIELDED), RBI_HEALTH_OK);
     close_all();
 }
 

@@ -164,6 +164,12 @@ holds "has not answered in time" "$work/err"
 kill -CONT "$echo2"
 expect 0 "$CTL" drain $group/Echo/2
 expect 0 "$CTL" undrain $group/Echo/2
+expect 2 "$CTL" unshield $group/Echo
+expect 4 "$CTL" unshield $group/Echo/77
+expect 0 "$CTL" unshield --json $group/Echo/2
+json "$work/out"
+expect 0 "$CTL" unshield $group/Echo/2
+holds "$group/Echo/2: " "$work/out"
 # One that leaves when it is told to drain has done so in order; one that dies has not.
 background leaver "$CTL" recv $group/Leaver/1
 leaver=$last

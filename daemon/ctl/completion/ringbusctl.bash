@@ -35,7 +35,7 @@ _ringbusctl() {
     done
     case $command in
     check) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-    ls | show | explain | watch | send | recv | call | ping | drain | undrain)
+    ls | show | explain | watch | send | recv | call | ping | drain | undrain | unshield)
         mapfile -t COMPREPLY < <(compgen -W "$("$program" ls --json --timeout 500ms "${socket[@]}" 2>/dev/null | _ringbusctl_members path)" -- "$cur")
         ;;
     esac
