@@ -17,7 +17,7 @@
  */
 #include "shm/base.h"
 
-#define RBI_GCRA_RATE_MAX UINT64_C(100000000000) /* units a second */
+#define RBI_GCRA_RATE_MAX UINT64_C(1000000000000) /* units a second */
 #define RBI_GCRA_SUB_BITS 24U
 /** Of a limit without a burst: what the rate gives in this time. */
 #define RBI_GCRA_BURST_NS UINT64_C(100000000)

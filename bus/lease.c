@@ -67,6 +67,22 @@ void rbi_lease_divide(uint64_t rate_milli,
     }
 }
 
+void rbi_lease_settle(uint64_t rate_milli, struct rbi_lease *leases, unsigned count)
+{
+    uint64_t free = rate_milli;
+    for (unsigned i = 0; i < count; i++) {
+        free -= rbi_min_u64(free, leases[i].told);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        struct rbi_lease *lease = &leases[i];
+        if (lease->share > lease->told) {
+            const uint64_t more = rbi_min_u64(lease->share - lease->told, free);
+            lease->share = lease->told + more;
+            free -= more;
+        }
+    }
+}
+
 void rbi_lease_holder_init(struct rbi_lease_holder *holder, uint64_t rate_milli)
 {
     memset(holder, 0, sizeof *holder);

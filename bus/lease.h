@@ -26,6 +26,7 @@
 struct rbi_lease {
     uint64_t demand; /* what it wants to send */
     uint64_t share;  /* what it may: written by rbi_lease_divide() */
+    uint64_t told;   /* what it was told it may, and may go by still; 0: nothing */
 };
 
 /** Part of each of @p callers when nobody divides: never 0. */
@@ -39,6 +40,13 @@ void rbi_lease_divide(uint64_t rate_milli,
                       struct rbi_lease *leases,
                       unsigned count,
                       uint32_t *order);
+
+/**
+ * Cuts shares that grow to what is free now: what others were told before counts until they have
+ * been told less, so that all that anybody goes by never sums up to more than the rate. The rest
+ * follows with the next division.
+ */
+void rbi_lease_settle(uint64_t rate_milli, struct rbi_lease *leases, unsigned count);
 
 /** A caller's side: what it wants, and which rate holds for it. */
 struct rbi_lease_holder {

@@ -167,6 +167,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
     rbi_absences_init(&daemon->absences);
     rbi_closer_init(&daemon->closer);
     rbi_health_init(&daemon->health);
+    rbi_leases_init(&daemon->leases);
     rbi_log_init();
     rbi_log_set_level(daemon->config.daemon.log_level);
     int result = rbi_listener_place(options->socket_path, daemon->config.daemon.socket, path);
@@ -243,6 +244,7 @@ void rbi_daemon_deinit(struct rbi_daemon *daemon)
     daemon->loop = rbi_loop_free(daemon->loop);
     rbi_publish_deinit(&daemon->publish);
     rbi_relink_deinit(&daemon->relink);
+    rbi_leases_deinit(&daemon->leases);
     rbi_rights_deinit(&daemon->rights);
     rbi_names_close(&daemon->names);
     rbi_live_deinit(&daemon->live);

@@ -11,6 +11,7 @@
 #include "daemon/closer.h"
 #include "daemon/health.h"
 #include "daemon/governance.h"
+#include "daemon/lease.h"
 #include "daemon/link.h"
 #include "daemon/listener.h"
 #include "daemon/names.h"
@@ -99,6 +100,7 @@ struct rbi_daemon {
     struct rbi_centre centre;
     struct rbi_settle settle;
     struct rbi_health_desk health;
+    struct rbi_lease_desk leases;
     struct rbi_closer closer;
     struct rbi_daemon_counters counters;
     struct rbi_log_limit bad_frame_limit;

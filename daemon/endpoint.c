@@ -25,6 +25,7 @@ struct rbi_endpoint *rbi_endpoint_new(struct rbi_daemon *daemon, struct rbi_peer
     rbi_list_init(&endpoint->links_out);
     rbi_list_init(&endpoint->links_in);
     rbi_list_init(&endpoint->claims);
+    rbi_list_init(&endpoint->leases);
     rbi_shares_init(&endpoint->foreign_links);
     return endpoint;
 }
@@ -44,6 +45,7 @@ struct rbi_endpoint *rbi_endpoint_free(struct rbi_endpoint *endpoint)
                                    : endpoint->state == RBI_ENDPOINT_CLOSED ? RBI_REASON_LEFT
                                                                             : RBI_REASON_CRASHED;
     rbi_health_endpoint_gone(endpoint);
+    rbi_leases_endpoint_gone(endpoint);
     rbi_registry_hide(endpoint->daemon, endpoint, reason);
     rbi_relink_clear(endpoint);
     rbi_link_endpoint_gone(endpoint, reason);

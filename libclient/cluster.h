@@ -91,6 +91,7 @@ struct rbi_cluster {
     unsigned ready_count;
     unsigned ready_room;
     struct rbi_caller *caller; /* of requests to it (retry.h); NULL: none so far */
+    uint64_t policy_epoch;       /* of the snapshot whose policy was looked at last */
     struct rbi_limiter *limiter; /* NULL: none of its limits concerns us */
     char path[RBI_PATH_MAX + 1];
 };

@@ -86,6 +86,7 @@ void rbi_directory_look(struct ringbus *bus)
     /* The policy of one may bring others, or let go of them: those are looked at as well. */
     for (unsigned i = 0; i < bus->cluster_count; i++) {
         struct rbi_cluster *cluster = bus->clusters[i];
+        rbi_cluster_look_policy(bus, cluster);
         if (rbi_directory_epoch(&bus->directory, cluster->id) != cluster->looked_epoch) {
             rbi_directory_look_at(bus, cluster);
         }

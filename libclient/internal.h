@@ -637,6 +637,8 @@ const struct rbi_policy *rbi_cluster_policy(const struct rbi_cluster *cluster);
 int rbi_policy_read(struct ringbus *bus, uint64_t key, struct rbi_policy **out);
 /** Takes over what the snapshot names. What cannot be read now stays as it was. */
 void rbi_cluster_take_policy(struct ringbus *bus, struct rbi_cluster *cluster, uint64_t key);
+/** Takes it as the directory has it now: also for whoever is sent to without a choice. */
+void rbi_cluster_look_policy(struct ringbus *bus, struct rbi_cluster *cluster);
 
 /* ---- cluster.c ---------------------------------------------------------------------------- */
 

@@ -64,3 +64,19 @@ void rbi_cluster_take_policy(struct ringbus *bus, struct rbi_cluster *cluster, u
         bus->directory_revision = 0; /* replaced meanwhile: looked at again with the next tick */
     }
 }
+
+void rbi_cluster_look_policy(struct ringbus *bus, struct rbi_cluster *cluster)
+{
+    struct rbi_directory_cluster head;
+    if (!bus->directory_mapped ||
+        rbi_directory_epoch(&bus->directory, cluster->id) == cluster->policy_epoch) {
+        return;
+    }
+    const int r = rbi_directory_read(&bus->directory, cluster->id, &head, NULL, 0);
+    if (r == RBI_DIRECTORY_OK || r == RBI_DIRECTORY_ROOM) {
+        rbi_cluster_take_policy(bus, cluster, head.policy);
+        if (bus->directory_revision != 0) {
+            cluster->policy_epoch = head.epoch;
+        }
+    }
+}

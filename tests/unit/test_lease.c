@@ -85,6 +85,45 @@ static void test_divide_keeps_the_sum_and_is_max_min_fair(void **state)
     }
 }
 
+/* Over random changes of demand, what the callers go by is never more than there is. */
+static void test_settle_gives_only_what_was_given_back(void **state)
+{
+    (void)state;
+    seed = 31;
+    const uint64_t rate = 100000;
+    const unsigned count = 20;
+    memset(leases, 0, sizeof leases);
+    for (unsigned round = 0; round < 5000; round++) {
+        uint64_t before = 0;
+        for (unsigned i = 0; i < count; i++) {
+            if (random_below(5) == 0) {
+                leases[i].demand = random_below(3) == 0 ? 0 : random_below(rate);
+            }
+            before += leases[i].told;
+        }
+        rbi_lease_divide(rate, leases, count, order);
+        rbi_lease_settle(rate, leases, count);
+        /* Some have heard of it already, and some have not. */
+        uint64_t worst = 0;
+        for (unsigned i = 0; i < count; i++) {
+            worst += rbi_max_u64(leases[i].share, leases[i].told);
+            leases[i].told = leases[i].share;
+        }
+        assert_true(worst <= rate);
+        assert_true(before <= rate);
+    }
+    /* Two rounds after the last change it is divided as it should be. */
+    rbi_lease_divide(rate, leases, count, order);
+    rbi_lease_settle(rate, leases, count);
+    for (unsigned i = 0; i < count; i++) {
+        leases[i].told = leases[i].share;
+    }
+    rbi_lease_divide(rate, leases, count, order);
+    assert_true(sum(count) + count > rate);
+    rbi_lease_settle(rate, leases, count);
+    assert_true(sum(count) + count > rate);
+}
+
 static void test_static_share_is_never_nothing(void **state)
 {
     (void)state;
@@ -136,6 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_divide_gives_the_modest_what_they_want_and_the_rest_equally),
         cmocka_unit_test(test_divide_keeps_the_sum_and_is_max_min_fair),
+        cmocka_unit_test(test_settle_gives_only_what_was_given_back),
         cmocka_unit_test(test_static_share_is_never_nothing),
         cmocka_unit_test(test_holder_without_a_fresh_lease_has_the_static_share),
         cmocka_unit_test(test_holder_asks_at_once_and_then_each_period),
