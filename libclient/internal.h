@@ -635,6 +635,8 @@ const struct rbi_policy *rbi_cluster_policy(const struct rbi_cluster *cluster);
  * another release, which this one cannot read. Else it cannot be had now
  */
 int rbi_policy_read(struct ringbus *bus, uint64_t key, struct rbi_policy **out);
+/** A reply later than that is slow by the policy; RBI_NEVER: none is. */
+uint64_t rbi_cluster_slow_ns(const struct rbi_cluster *cluster);
 /** Takes over what the snapshot names. What cannot be read now stays as it was. */
 void rbi_cluster_take_policy(struct ringbus *bus, struct rbi_cluster *cluster, uint64_t key);
 /** Takes it as the directory has it now: also for whoever is sent to without a choice. */

@@ -21,11 +21,22 @@ const struct rbi_policy *rbi_cluster_policy(const struct rbi_cluster *cluster)
     return cluster->policy != NULL ? cluster->policy : &defaults;
 }
 
+uint64_t rbi_cluster_slow_ns(const struct rbi_cluster *cluster)
+{
+    const uint32_t slow_ms = rbi_cluster_policy(cluster)->shield.slow_ms;
+    return slow_ms != 0 ? slow_ms * RBI_NS_PER_MS : RBI_NEVER;
+}
+
 static void use_policy(struct rbi_cluster *cluster, struct rbi_policy *policy)
 {
     free(cluster->policy);
     cluster->policy = policy;
     rbi_route_classes_init(&cluster->classes, rbi_cluster_policy(cluster));
+    for (unsigned i = 0; i < cluster->member_count; i++) {
+        if (cluster->members[i].end != NULL) {
+            cluster->members[i].end->slow_ns = rbi_cluster_slow_ns(cluster);
+        }
+    }
 }
 
 int rbi_policy_read(struct ringbus *bus, uint64_t key, struct rbi_policy **out)
