@@ -46,6 +46,7 @@ static const struct request_entry {
     {RBI_WIRE_PROBE, STAGE_REGISTERED, rbi_handle_probe},
     {RBI_WIRE_PROBE_RESULT, STAGE_REGISTERED, rbi_handle_probe_result},
     {RBI_WIRE_UNSHIELD, STAGE_GREETED, rbi_handle_unshield},
+    {RBI_WIRE_MAY_LINK, STAGE_GREETED, rbi_handle_may_link},
 };
 
 /* ---- answers --------------------------------------------------------------------------- */

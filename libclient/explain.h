@@ -24,7 +24,9 @@ struct rbi_explain {
     struct rbi_route_cluster clusters[1 + RBI_REALMS_MAX];
     char set[RBI_LABEL_MAX + 1]; /* of the caller */
     char idc[RBI_LABEL_MAX + 1];
-    bool self; /* the caller is this endpoint */
+    bool self;                         /* the caller is this endpoint */
+    const struct ringbus_addr *denied; /* borrowed */
+    size_t denied_count;
     struct rbi_route_message class;
     struct rbi_route_memory memory; /* of the choice that messages of this class use */
     struct rbi_route_entry *entries;

@@ -20,9 +20,15 @@ void rbi_explain_free(struct rbi_explain *explain)
 
 /* ---- clusters ----------------------------------------------------------------------------- */
 
-/* Own links that the daemon has refused for want of a right: nobody else's are known here. */
+/* Own links that the daemon has refused for want of a right; of others the asker may know. */
 static bool is_denied(const struct rbi_explain *explain, uint64_t cluster, int32_t instance)
 {
+    for (size_t i = 0; i < explain->denied_count; i++) {
+        const struct ringbus_addr *denied = &explain->denied[i];
+        if (denied->cluster == cluster && denied->instance == instance) {
+            return true;
+        }
+    }
     const struct rbi_cluster *known = rbi_cluster_find(explain->bus, cluster);
     const struct rbi_member *member =
         known != NULL && explain->self ? rbi_member_find(known, instance) : NULL;
@@ -132,6 +138,8 @@ static void copy_label(char *to, const char *text)
 static int read_caller(struct rbi_explain *explain, const struct ringbus_explain_options *options)
 {
     const struct ringbus *bus = explain->bus;
+    explain->denied = options->denied;
+    explain->denied_count = options->denied != NULL ? options->denied_count : 0;
     explain->self = options->caller == NULL || strcmp(options->caller, bus->self_path) == 0;
     int r = 0;
     if (explain->self) {

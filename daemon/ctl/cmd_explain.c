@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* explain: where a message of a caller to a cluster may go, and what takes the others out. */
+#include "daemon/ctl/explain_rights.h"
 #include "daemon/ctl/json.h"
 #include "daemon/ctl/session.h"
 
@@ -52,11 +53,44 @@ static void json_row(const struct ringbus_explain_row *row)
     rbi_ctl_json_end(&json);
 }
 
+/* The own business, and those that it may import from: as in bus/policy.h. */
+#define TARGETS_MAX 9U
+
+struct targets {
+    unsigned count;
+    char paths[TARGETS_MAX][RINGBUS_PATH_MAX + 1];
+};
+
+static void on_target(void *user, const struct ringbus_explain_row *row)
+{
+    struct targets *targets = user;
+    if (row->kind == RINGBUS_EXPLAIN_TARGET && targets->count < TARGETS_MAX) {
+        snprintf(targets->paths[targets->count++], RINGBUS_PATH_MAX + 1, "%s", row->path);
+    }
+}
+
 static void on_row(void *user, const struct ringbus_explain_row *row)
 {
     const bool *json = user;
     if (*json) {
         json_row(row);
+    }
+}
+
+static void print_denied(const struct rbi_ctl_args *args, const struct rbi_ctl_denied *denied)
+{
+    for (size_t i = 0; i < denied->count; i++) {
+        const struct rbi_ctl_denied_why *why = &denied->whys[i];
+        if (args->json) {
+            struct rbi_ctl_json json;
+            rbi_ctl_json_begin(&json, stdout);
+            rbi_ctl_json_text(&json, "kind", "denied");
+            rbi_ctl_json_text(&json, "path", why->path);
+            rbi_ctl_json_text(&json, "reason", why->why);
+            rbi_ctl_json_end(&json);
+        } else {
+            printf("denied   %s: %s\n", why->path, why->why);
+        }
     }
 }
 
@@ -76,26 +110,65 @@ print_text(struct ringbus *bus, const char *target, const struct ringbus_explain
     return length < 0 ? length : 0;
 }
 
-static int explain(const struct rbi_ctl_args *args, struct ringbus *bus)
+/* What is asked, but for rights. */
+static void take_args(const struct rbi_ctl_args *args,
+                      struct ringbus_message_options *message,
+                      struct ringbus_explain_options *options)
 {
     const char *caller = args->operands[0];
-    bool json = args->json;
-    struct ringbus_message_options message = {
-        .struct_size = sizeof message, .tag = args->tag, .method = args->method};
-    const struct ringbus_explain_options options = {
-        .struct_size = sizeof options,
+    *message = (struct ringbus_message_options){
+        .struct_size = sizeof *message, .tag = args->tag, .method = args->method};
+    *options = (struct ringbus_explain_options){
+        .struct_size = sizeof *options,
         .caller = strcmp(caller, NO_CALLER) == 0 ? "" : caller,
         .set = args->set,
         .idc = args->idc,
-        .message = &message,
+        .message = message,
     };
     if (args->key != NULL) {
-        message.flags = RINGBUS_KEY;
-        message.key = ringbus_key(args->key, strlen(args->key));
+        message->flags = RINGBUS_KEY;
+        message->key = ringbus_key(args->key, strlen(args->key));
     }
-    memcpy(message.labels, args->labels, sizeof message.labels);
+    memcpy(message->labels, args->labels, sizeof message->labels);
+}
+
+/* Whom the caller may not reach. Who may not know goes on without. */
+static int read_rights(const struct rbi_ctl_args *args,
+                       struct ringbus *bus,
+                       struct rbi_ctl_denied *denied,
+                       struct ringbus_explain_options *options)
+{
+    struct targets targets = {.count = 0};
+    const int in = ringbus_explain(bus, args->operands[1], options, on_target, &targets);
+    if (in < 0) {
+        return rbi_ctl_fail_bus(args, in, "cannot explain", ringbus_errmsg(bus));
+    }
+    if (options->caller[0] == '\0') {
+        return RBI_CTL_OK;
+    }
+    const int r =
+        rbi_ctl_denied_read(denied, args, bus, options->caller, targets.paths, targets.count);
+    options->denied = denied->addrs;
+    options->denied_count = denied->count;
+    return r == RBI_CTL_DENIED ? RBI_CTL_OK : r;
+}
+
+static int explain(const struct rbi_ctl_args *args, struct ringbus *bus)
+{
+    bool json = args->json;
+    struct ringbus_message_options message;
+    struct ringbus_explain_options options;
+    struct rbi_ctl_denied denied = {.count = 0};
+    take_args(args, &message, &options);
+    int r = read_rights(args, bus, &denied, &options);
+    if (r != RBI_CTL_OK) {
+        rbi_ctl_denied_deinit(&denied);
+        return r;
+    }
     const int in = ringbus_explain(bus, args->operands[1], &options, on_row, &json);
-    const int r = in >= 0 && !args->json ? print_text(bus, args->operands[1], &options) : in;
+    r = in >= 0 && !args->json ? print_text(bus, args->operands[1], &options) : in;
+    print_denied(args, &denied);
+    rbi_ctl_denied_deinit(&denied);
     if (r < 0) {
         return rbi_ctl_fail_bus(args, r, "cannot explain", ringbus_errmsg(bus));
     }

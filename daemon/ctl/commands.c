@@ -26,7 +26,8 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
      "one that has none but those given. Prints each stage of routing in its order, how many\n"
      "instances came to it and were left, after it each instance that fell out (-), or would\n"
      "have if the rule was no dry run (?), with reason and rule, and at the end who is in.\n"
-     "Nothing is sent.\n",
+     "What rights the caller has is asked of the daemon, which tells that to the caller's own\n"
+     "user and root; whom it has none to falls out at acl. Nothing is sent.\n",
      rbi_ctl_explain},
     {"watch", "[PREFIX]", 0, 1, RBI_CTL_BUS | RBI_CTL_COUNT,
      "changes of the directory, as they come",

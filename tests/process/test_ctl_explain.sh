@@ -17,6 +17,9 @@ clusters:
       - {id: reads, methods: 1..9, mode: prefer, instance: 'read*'}
       - {id: seven, labels: [{mask: 0, value: 0}, {mask: 0xf, value: 7}], mode: strict, instance: 'none*'}
       - {id: trial, methods: 30, mode: strict, instance: 'read*', dry_run: true}
+rights:
+  rules:
+    - {id: no-entry, action: deny, verbs: [connect], from: $group/Gate/2, to: $group/Hall/read*}
 instances:
   $group/Hall/read1: {set: app.s.1}
   $group/Hall/write1: {set: app.s.1}
@@ -28,11 +31,11 @@ END
 "$RINGBUSD" --config "$work/bus.yaml" --socket "$RINGBUS_SOCKET" 2>"$work/daemon.log" &
 pids="$! $pids"
 until_true "the daemon does not answer" "$CTL" status
-for name in Hall/read1 Hall/write1 Hall/new1 Hall/far1 Hall/idle Gate/1; do
-    background "$(basename $name)" "$CTL" recv $group/$name
+for name in Hall/read1 Hall/write1 Hall/new1 Hall/far1 Hall/idle Gate/1 Gate/2; do
+    background "$(echo $name | tr / _)" "$CTL" recv $group/$name
 done
-six_there() { [ "$("$CTL" ls --json $group | grep -c '"state":"READY"')" -eq 6 ]; }
-until_true "the instances are not there" six_there
+all_there() { [ "$("$CTL" ls --json $group | grep -c '"state":"READY"')" -eq 7 ]; }
+until_true "the instances are not there" all_there
 
 # ---- text --------------------------------------------------------------------------------
 expect 0 "$CTL" explain $group/Gate/1 $group/Hall
@@ -60,8 +63,17 @@ expect 0 "$CTL" explain - $group/Hall
 holds "in       $group/Hall/far1: weight" "$work/out"
 expect 0 "$CTL" explain --set app.n.1 - $group/Hall
 holds "  - read1: is not of the caller's set" "$work/out"
-expect 4 "$CTL" explain $group/Gate/2 $group/Hall
-holds "$group/Gate/2 is not registered" "$work/err"
+expect 4 "$CTL" explain $group/Gate/3 $group/Hall
+holds "$group/Gate/3 is not registered" "$work/err"
+
+# ---- rights ------------------------------------------------------------------------------
+expect 0 "$CTL" explain $group/Gate/2 $group/Hall
+holds "acl      strict 4 -> 3" "$work/out"
+holds "  - read1: may not be seen by the caller" "$work/out"
+holds "denied   $group/Hall/read1: rule no-entry: uid" "$work/out"
+expect 0 "$CTL" explain --json $group/Gate/2 $group/Hall
+json "$work/out"
+holds '"kind":"denied","path":"'"$group/Hall/read1"'"' "$work/out"
 
 # ---- nobody, and wrong command lines -----------------------------------------------------
 expect 4 "$CTL" explain --labels 0,7 $group/Gate/1 $group/Hall

@@ -1125,6 +1125,8 @@ struct ringbus_explain_options {
     const char *set;    /**< instead of the caller's; "" none */
     const char *idc;
     const struct ringbus_message_options *message; /**< flags, key, tag, method, labels, trace_id */
+    const struct ringbus_addr *denied;             /**< instances that the caller has no right to; */
+    size_t denied_count;                           /**< this endpoint knows its own */
 };
 
 /**
@@ -1195,8 +1197,7 @@ RINGBUS_API int ringbus_explain_text(struct ringbus *bus,
     X(mocked, "requests ended by a mock, a local callback or failsafe, not by an instance")        \
     X(diverted, "messages with a key sent to another instance, its own being out of reach")        \
     X(limited, "sends refused because a limit of the policy was reached")                          \
-    X(limited_dry, "sends that a limit in a dry run would have refused")                           \
-    X(denied, "messages that came without the right to be sent, and were dropped")
+    X(limited_dry, "sends that a limit in a dry run would have refused")
 
 struct ringbus_stats {
     size_t struct_size; /**< set by the caller: sizeof(struct ringbus_stats) */
