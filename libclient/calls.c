@@ -149,6 +149,7 @@ static struct rbi_call take(struct rbi_calls *calls, uint32_t slot)
     call->generation = after(call->generation);
     call->next_free = calls->free_head;
     calls->free_head = slot;
+    rbi_inflight_end(copy.inflight);
     return copy;
 }
 
@@ -161,15 +162,19 @@ int rbi_calls_start(struct ringbus *bus,
 {
     struct rbi_calls *calls = &bus->calls;
     if (RBI_UNLIKELY(calls->free_head == NO_SLOT)) {
-        const int r = grow(calls);
-        if (r != 0) {
+        if (grow(calls) != 0) {
             return rbi_fail(bus, RINGBUS_E_NO_MEMORY, "%u requests wait already",
                             calls->slot_count);
         }
     }
+    const int r = rbi_inflight_begin(bus, end, end->inflight);
+    if (RBI_UNLIKELY(r != 0)) {
+        return r;
+    }
     const uint32_t slot = calls->free_head;
     struct rbi_call *call = &calls->slots[slot];
     calls->free_head = call->next_free;
+    call->inflight = end->inflight;
     call->on_reply = on_reply;
     call->context = context;
     call->peer = end->peer;

@@ -58,6 +58,7 @@ void rbi_cluster_free(struct rbi_cluster *cluster)
         free(cluster->missed);
         free(cluster->policy);
         rbi_limiter_unref(cluster->limiter);
+        rbi_inflight_unref(cluster->inflight);
         free(cluster);
     }
 }

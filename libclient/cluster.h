@@ -11,6 +11,7 @@
 
 struct rbi_caller;
 struct rbi_end;
+struct rbi_inflight;
 struct rbi_limiter;
 
 /** What a target asks of its links. */
@@ -90,9 +91,10 @@ struct rbi_cluster {
     struct rbi_end **ready; /* for broadcasts: usable ends, in order of instance */
     unsigned ready_count;
     unsigned ready_room;
-    struct rbi_caller *caller; /* of requests to it (retry.h); NULL: none so far */
-    uint64_t policy_epoch;       /* of the snapshot whose policy was looked at last */
-    struct rbi_limiter *limiter; /* NULL: none of its limits concerns us */
+    struct rbi_caller *caller;     /* of requests to it (retry.h); NULL: none so far */
+    uint64_t policy_epoch;         /* of the snapshot whose policy was looked at last */
+    struct rbi_limiter *limiter;   /* NULL: none of its limits concerns us */
+    struct rbi_inflight *inflight; /* NULL: no link so far */
     char path[RBI_PATH_MAX + 1];
 };
 

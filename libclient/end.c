@@ -472,6 +472,7 @@ void rbi_end_free(struct ringbus *bus, struct rbi_end *end)
     rbi_segment_deinit(&end->peer_page);
     rbi_peer_pool_unref(end->peer_pool);
     rbi_limiter_unref(end->limiter);
+    rbi_inflight_unref(end->inflight);
     if (bus->loop_end == end) {
         bus->loop_end = NULL;
     }

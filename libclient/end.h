@@ -117,6 +117,7 @@ struct rbi_end {
     bool failed;             /* it ended before READY_ACK was read: reported when the lane is */
     bool reported_up;        /* the application has had its READY event */
     struct rbi_end_drain drain;
+    struct rbi_inflight *inflight; /* of the cluster of the peer; NULL: it is no target */
     struct rbi_limiter *limiter;
     struct rbi_limit_words limit_words; /* of the limits that count for each instance */
     struct rbi_segment own_side;

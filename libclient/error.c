@@ -124,6 +124,13 @@ static void format_fast(struct ringbus *bus)
                        value, ringbus_size_max(bus));
         break;
     case RINGBUS_E_LIMITED:
+        if (bus->refusal.inflight != 0) {
+            (void)snprintf(error->text, sizeof error->text,
+                           "%llu requests to the cluster of %s wait for their reply, and "
+                           "overload.max_inflight allows %u: go on when one has ended",
+                           value, peer, bus->refusal.inflight);
+            break;
+        }
         (void)snprintf(error->text, sizeof error->text,
                        "limit '%s' on what is sent to %s is reached: retry after %llu us",
                        bus->refusal.id, peer, value);

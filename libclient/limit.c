@@ -6,7 +6,57 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- which limits -------------------------------------------------------- */
+/* ---- requests under way ---------------------------------------------------------------------- */
+
+void rbi_inflight_free(struct rbi_inflight *inflight)
+{
+    free(inflight);
+}
+
+void rbi_inflight_unref(struct rbi_inflight *inflight)
+{
+    if (inflight != NULL && --inflight->refs == 0 && inflight->count == 0) {
+        free(inflight);
+    }
+}
+
+int rbi_inflight_refuse(struct ringbus *bus,
+                        const struct rbi_end *end,
+                        const struct rbi_inflight *inflight)
+{
+    rbi_count(bus, RBI_COUNTER_limited, 1);
+    bus->refusal.retry_us = 0;
+    bus->refusal.inflight = inflight->most;
+    return rbi_fail_fast(bus, RINGBUS_E_LIMITED, &end->peer, inflight->count);
+}
+
+/* Lowered below what is under way it blocks what is new, and ends nothing. */
+static void cap_inflight(const struct rbi_cluster *cluster, const struct rbi_policy *policy)
+{
+    if (cluster->inflight != NULL) {
+        const uint32_t most = policy->overload.max_inflight;
+        cluster->inflight->most = most != 0 ? most : UINT32_MAX;
+    }
+}
+
+static void attach_inflight(struct rbi_cluster *cluster, struct rbi_end *end)
+{
+    if (end->inflight != NULL) {
+        return;
+    }
+    if (cluster->inflight == NULL) {
+        cluster->inflight = calloc(1, sizeof *cluster->inflight);
+        if (cluster->inflight == NULL) {
+            return; /* without memory for it, it goes uncounted */
+        }
+        cluster->inflight->refs = 1;
+        cap_inflight(cluster, rbi_cluster_policy(cluster));
+    }
+    cluster->inflight->refs++;
+    end->inflight = cluster->inflight;
+}
+
+/* ---- which limits ---------------------------------------------------------------------------- */
 
 void rbi_limiter_unref(struct rbi_limiter *limiter)
 {
@@ -15,8 +65,9 @@ void rbi_limiter_unref(struct rbi_limiter *limiter)
     }
 }
 
-void rbi_limit_attach(const struct rbi_cluster *cluster, struct rbi_end *end)
+void rbi_limit_attach(struct rbi_cluster *cluster, struct rbi_end *end)
 {
+    attach_inflight(cluster, end);
     struct rbi_limiter *old = end->limiter;
     struct rbi_limiter *limiter = end->loop ? NULL : cluster->limiter;
     if (old == limiter) {
@@ -83,6 +134,13 @@ int rbi_limit_follow(struct ringbus *bus,
         }
     }
     cluster->limiter = limiter;
+    if (policy != NULL) {
+        cap_inflight(cluster, policy);
+    } else if (cluster->inflight != NULL) {
+        struct rbi_policy defaults;
+        rbi_policy_defaults(&defaults);
+        cap_inflight(cluster, &defaults);
+    }
     for (unsigned i = 0; i < cluster->member_count; i++) {
         if (cluster->members[i].end != NULL) {
             rbi_limit_attach(cluster, cluster->members[i].end);
@@ -120,6 +178,7 @@ refuse(struct ringbus *bus, const struct rbi_end *end, const struct rbi_limit_ve
     const struct rbi_limit_rule *rule = &end->limiter->limits.rules[verdict->rule];
     rbi_count(bus, RBI_COUNTER_limited, 1);
     bus->refusal.retry_us = verdict->wait_ns / 1000 + 1;
+    bus->refusal.inflight = 0;
     memcpy(bus->refusal.id, rule->id, sizeof bus->refusal.id);
     return rbi_fail_fast(bus, RINGBUS_E_LIMITED, &end->peer, bus->refusal.retry_us);
 }

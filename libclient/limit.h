@@ -33,9 +33,20 @@ struct rbi_limiter {
     struct rbi_lease_holder leases[RBI_LIMITS_MAX]; /* by position */
 };
 
+/**
+ * Requests of ours to one cluster that wait for their reply, and how many may. Lives while the
+ * cluster, one of its ends or such a request does.
+ */
+struct rbi_inflight {
+    uint32_t refs; /* the cluster, its ends */
+    uint32_t count;
+    uint32_t most; /* UINT32_MAX: any number */
+};
+
 /** Of a handle: what its last refusal said, for ringbus_errmsg(). */
 struct rbi_limit_refusal {
-    uint64_t retry_us; /* 0: it was no refusal of a limit */
+    uint64_t retry_us; /* 0: not said, as when too many requests are under way */
+    uint32_t inflight; /* as many are; 0: it was a rate */
     char id[RBI_LABEL_MAX + 1];
 };
 
@@ -47,7 +58,18 @@ struct rbi_limit_refusal {
 RBI_MUST_CHECK int
 rbi_limit_follow(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_policy *policy);
 /** An end of a cluster that we target is there: it is limited from now on, if the cluster is. */
-void rbi_limit_attach(const struct rbi_cluster *cluster, struct rbi_end *end);
+void rbi_limit_attach(struct rbi_cluster *cluster, struct rbi_end *end);
+/** A request over that link begins. @retval 0; RINGBUS_E_LIMITED (noted) as many wait as may */
+static inline int
+rbi_inflight_begin(struct ringbus *bus, const struct rbi_end *end, struct rbi_inflight *inflight);
+RBI_COLD int rbi_inflight_refuse(struct ringbus *bus,
+                                 const struct rbi_end *end,
+                                 const struct rbi_inflight *inflight);
+/** It has ended. */
+static inline void rbi_inflight_end(struct rbi_inflight *inflight);
+RBI_COLD void rbi_inflight_free(struct rbi_inflight *inflight);
+void rbi_inflight_unref(struct rbi_inflight *inflight);
+
 /** It is no more. */
 void rbi_limiter_unref(struct rbi_limiter *limiter);
 
@@ -63,5 +85,25 @@ void rbi_limit_taken(struct ringbus *bus, struct rbi_end *end, uint32_t method, 
 void rbi_limit_lease(struct ringbus *bus, const struct rbi_wire_lease *body);
 /** Tells the daemon what we want to send, where that is due. @return when to look again */
 uint64_t rbi_limit_tick(struct ringbus *bus, uint64_t now_ns);
+
+static inline int
+rbi_inflight_begin(struct ringbus *bus, const struct rbi_end *end, struct rbi_inflight *inflight)
+{
+    if (RBI_LIKELY(inflight != NULL)) {
+        if (RBI_UNLIKELY(inflight->count >= inflight->most)) {
+            return rbi_inflight_refuse(bus, end, inflight);
+        }
+        inflight->count++;
+    }
+    return 0;
+}
+
+static inline void rbi_inflight_end(struct rbi_inflight *inflight)
+{
+    if (RBI_LIKELY(inflight != NULL) && --inflight->count == 0 &&
+        RBI_UNLIKELY(inflight->refs == 0)) {
+        rbi_inflight_free(inflight);
+    }
+}
 
 #endif

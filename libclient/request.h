@@ -9,6 +9,8 @@
 
 #include <ringbus/ringbus.h>
 
+struct rbi_inflight;
+
 /** A request that waits. Slots are reused; the generation keeps late replies out. */
 struct rbi_call {
     ringbus_reply_fn on_reply; /* NULL = free */
@@ -16,8 +18,9 @@ struct rbi_call {
     uint64_t sent_ns;
     uint64_t deadline_ns;
     struct rbi_pidf peer;
-    uint64_t link_life;  /* of the link that it went over */
-    uint64_t generation; /* 1 to RBI_CALL_GENERATION_MAX */
+    uint64_t link_life;            /* of the link that it went over */
+    struct rbi_inflight *inflight; /* where it counts; NULL: nowhere */
+    uint64_t generation;           /* 1 to RBI_CALL_GENERATION_MAX */
     uint32_t heap_position;
     uint32_t next_free;
     uint32_t outcome; /* slot of the instance in which its end is counted */

@@ -228,6 +228,44 @@ static void test_link_that_comes_later_is_limited_as_well(void **state)
     CHECK(send_one(&two) == RINGBUS_E_LIMITED);
 }
 
+/* ---- requests under way ------------------------------------------------------ */
+
+static int ask(void)
+{
+    return ringbus_request(client.bus, &any, 0, "q", 1, 0, 30000, node_on_result, &client);
+}
+
+static unsigned asks(void)
+{
+    unsigned count = 0;
+    while (count < 3000 && ask() == 1) {
+        count++;
+    }
+    return count;
+}
+
+/* Features 2.9: 1024 by default; what is lowered below what is under way only blocks what is new. */
+static void test_requests_under_way_are_capped(void **state)
+{
+    (void)state;
+    CHECK(asks() == 1024);
+    CHECK(ask() == RINGBUS_E_LIMITED);
+    CHECK(ringbus_retry_after_us(client.bus) == 0);
+    CHECK(strstr(ringbus_errmsg(client.bus), "max_inflight") != NULL);
+    policy.overload.max_inflight = 10;
+    follow(&policy);
+    CHECK(ask() == RINGBUS_E_LIMITED);
+    CHECK(client.replies[RINGBUS_REPLIED] == 0);
+    RUN_UNTIL(client.replies[RINGBUS_REPLIED] == 1024, NODE_MS, &client, &server_1, &server_2);
+    CHECK(asks() == 10);
+    RUN_UNTIL(client.replies[RINGBUS_REPLIED] == 1034, NODE_MS, &client, &server_1, &server_2);
+    policy.overload.max_inflight = 0;
+    follow(&policy);
+    CHECK(asks() > 1024); /* no cap: until the lanes are full */
+    follow(NULL);
+    CHECK(ask() == RINGBUS_E_LIMITED);
+}
+
 /* ---- time -------------------------------------------------------- */
 
 static void test_it_passes_after_the_time_that_the_refusal_names(void **state)
@@ -298,6 +336,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_link_that_comes_later_is_limited_as_well, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_requests_under_way_are_capped, setup, teardown),
         cmocka_unit_test_setup_teardown(test_it_passes_after_the_time_that_the_refusal_names, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_rate_is_kept_over_a_second, setup, teardown),

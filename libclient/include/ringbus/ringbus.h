@@ -130,7 +130,8 @@ RINGBUS_API const char *ringbus_errmsg(const struct ringbus *bus);
 /**
  * After RINGBUS_E_LIMITED: when it is worth trying again, in microseconds from the refusal on. By
  * then the message passes the limit, unless others were sent in between. No system call.
- * @return 0 when the last failure of this handle was another one
+ * @return 0 when the last failure of this handle was another one, or it was the number of requests
+ *         under way that is limited: then, when one of them has ended
  */
 RINGBUS_API uint64_t ringbus_retry_after_us(const struct ringbus *bus);
 /** "0.1.0". */
