@@ -244,7 +244,7 @@ static unsigned asks(void)
     return count;
 }
 
-/* Features 2.9: 1024 by default; what is lowered below what is under way only blocks what is new. */
+/* Features 2.9: 1024 by default; a cap below what is under way only blocks what is new. */
 static void test_requests_under_way_are_capped(void **state)
 {
     (void)state;
