@@ -302,7 +302,8 @@ struct rbi_text {
     F(text, program, 5, 0)                                                                         \
     F(text, why, 6, 0)                                                                             \
     F(u32, applied_bytes, 7, 0)                                                                    \
-    F(u32, edits_bytes, 8, 0)
+    F(u32, edits_bytes, 8, 0)                                                                      \
+    F(u8, current, 9, 0) /* 1: it holds */
 #define RBI_WIRE_FIELDS_stopping(F) F(text, text, 1, 0)
 #define RBI_WIRE_FIELDS_relink(F)                                                                  \
     F(u64, link_id, 1, 1) /* as the earlier daemon gave it */                                      \

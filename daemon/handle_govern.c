@@ -187,7 +187,8 @@ void rbi_handle_history(const struct rbi_request *request)
                                                      .program = version->program,
                                                      .why = version->why,
                                                      .applied_bytes = version->applied->size,
-                                                     .edits_bytes = version->edits->size};
+                                                     .edits_bytes = version->edits->size,
+                                                     .current = number == centre->current};
             rbi_peer_send(request->peer, RBI_WIRE_ROW_VERSION, &row, request->serial);
             end.rows++;
         }

@@ -156,6 +156,28 @@ bench_option(struct rbi_ctl_args *args, const struct rbi_ctl_option *option, con
     }
 }
 
+/* Of changes of the configuration. */
+static int
+change_option(struct rbi_ctl_args *args, const struct rbi_ctl_option *option, const char *value)
+{
+    const char *end = NULL;
+    switch (option->bit) {
+    case RBI_CTL_EXPECT:
+        if (number_parse(value, UINT64_MAX, &args->expect, &end) != 0 || *end != '\0') {
+            return bad_value(option, value, "a version, as history shows it; 0: none yet");
+        }
+        return RBI_CTL_OK;
+    case RBI_CTL_WHY:
+        args->why = value;
+        return RBI_CTL_OK;
+    case RBI_CTL_TAGS:
+        args->tags = value;
+        return RBI_CTL_OK;
+    default:
+        return bench_option(args, option, value);
+    }
+}
+
 /* Of explain. */
 static int
 message_option(struct rbi_ctl_args *args, const struct rbi_ctl_option *option, const char *value)
@@ -181,7 +203,7 @@ message_option(struct rbi_ctl_args *args, const struct rbi_ctl_option *option, c
         args->idc = value;
         return RBI_CTL_OK;
     default:
-        return bench_option(args, option, value);
+        return change_option(args, option, value);
     }
 }
 

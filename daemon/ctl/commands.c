@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-#define RBI_CTL_BUS (RBI_CTL_JSON | RBI_CTL_SOCKET | RBI_CTL_WAIT)
+#define RBI_CTL_BUS    (RBI_CTL_JSON | RBI_CTL_SOCKET | RBI_CTL_WAIT)
+#define RBI_CTL_CHANGE (RBI_CTL_BUS | RBI_CTL_EXPECT | RBI_CTL_WHY)
 
 const struct rbi_ctl_command rbi_ctl_commands[] = {
     {"status", "", 0, 0, RBI_CTL_BUS, "what the daemon says about itself",
@@ -71,6 +72,47 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
      "weight. One that goes on failing is shielded again. Says whether something was held\n"
      "against it. For its own user and root, and whom the rules let administer it.\n",
      rbi_ctl_unshield},
+    {"apply", "FILE", 1, 1, RBI_CTL_CHANGE | RBI_CTL_DRY_RUN,
+     "makes clusters, instances, realms and rights hold",
+     "FILE, or - for standard input, is YAML with these sections. It holds at once, above the\n"
+     "daemon's own file and below single changes (isolate, weight and the like), in the place of\n"
+     "what was applied before, and over restarts. All of it or nothing: errors are printed as\n"
+     "FILE:LINE:COLUMN: text. Prints the version, and how many clusters and instances it is\n"
+     "about. For its own user and root, or as the rules of rights say; the same for all below.\n",
+     rbi_ctl_apply},
+    {"diff", "FILE", 1, 1, RBI_CTL_BUS, "what apply would change of what was applied",
+     "Prints each value as it is (-) and as it would be (+), whatever their order in the texts.\n",
+     rbi_ctl_diff},
+    {"history", "", 0, 0, RBI_CTL_BUS | RBI_CTL_COUNT, "versions of what was applied",
+     "The newest first, 16 at most; * marks the one that holds.\n", rbi_ctl_history},
+    {"rollback", "VERSION", 1, 1, RBI_CTL_CHANGE, "makes an earlier version hold again",
+     "As a new version: with what was applied then, and the single changes of then.\n",
+     rbi_ctl_rollback},
+    {"isolate", "PATH/INSTANCE", 1, 1, RBI_CTL_CHANGE | RBI_CTL_OFF,
+     "takes an instance out of dispatch at once",
+     "It gets nothing from whoever picks; its own path still reaches it. Holds for all its lives,\n"
+     "also when it is not there yet, until --off.\n",
+     rbi_ctl_isolate},
+    {"stage", "PATH/INSTANCE", 1, 1, RBI_CTL_CHANGE | RBI_CTL_OFF, "keeps an instance for tests",
+     "It is reached by its own path, and by messages tagged \"test\", until --off.\n",
+     rbi_ctl_stage},
+    {"weight", "PATH/INSTANCE WEIGHT", 2, 2, RBI_CTL_CHANGE, "gives an instance another weight",
+     "0 to 1000 in the place of what it says itself; \"own\": what it says counts again.\n",
+     rbi_ctl_weight},
+    {"move", "PATH/INSTANCE", 1, 1,
+     RBI_CTL_CHANGE | RBI_CTL_SET | RBI_CTL_IDC | RBI_CTL_TAGS | RBI_CTL_OFF,
+     "gives an instance another set, location, tags",
+     "In the place of what it says itself; nothing is connected anew. --off: what it says counts\n"
+     "again, all three.\n",
+     rbi_ctl_move},
+    {"limit", "CLUSTER ID RATE[/BURST]", 3, 3, RBI_CTL_CHANGE, "changes a limit, or makes one",
+     "CLUSTER is a path, or a pattern of several. RATE is what the limit with this id allows a\n"
+     "second; a new one is of messages, for each caller. \"off\": as the texts say again.\n",
+     rbi_ctl_limit},
+    {"mock", "CLUSTER METHOD on|off", 3, 3, RBI_CTL_CHANGE, "switches the answers of a mock",
+     "Of the first entry of degrade with the action mock that is about METHOD, a number; or of\n"
+     "the entry with that id.\n",
+     rbi_ctl_mock},
     {"bench", "", 0, 0,
      RBI_CTL_BUS | RBI_CTL_SECONDS | RBI_CTL_SIZE | RBI_CTL_CPUS | RBI_CTL_BUSY | RBI_CTL_SLEEP |
          RBI_CTL_PATH,
@@ -117,8 +159,13 @@ const struct rbi_ctl_option rbi_ctl_options[] = {
     {RBI_CTL_TAG, "--tag", "TAG", "of the message"},
     {RBI_CTL_METHOD, "--method", "N", "of the message"},
     {RBI_CTL_LABELS, "--labels", "N,...", "of the message, up to 4"},
-    {RBI_CTL_SET, "--set", "SET", "of the caller, name.area.group"},
-    {RBI_CTL_IDC, "--idc", "IDC", "location of the caller, group or group/zone"},
+    {RBI_CTL_SET, "--set", "SET", "of the caller, or to move to, name.area.group"},
+    {RBI_CTL_IDC, "--idc", "IDC", "location of the caller, or to move to, group or group/zone"},
+    {RBI_CTL_TAGS, "--tags", "TAG,...", "tags to move to"},
+    {RBI_CTL_OFF, "--off", NULL, "takes it back"},
+    {RBI_CTL_DRY_RUN, "--dry-run", NULL, "only checks, and says what it would be about"},
+    {RBI_CTL_EXPECT, "--expect", "VERSION", "only if this version holds now"},
+    {RBI_CTL_WHY, "--why", "TEXT", "for the history"},
     {RBI_CTL_SUBJECT, "--subject", "PATH", "token: who may use it, a path or a glob"},
     {RBI_CTL_TARGET, "--target", "GLOB", "token: the instances that it opens"},
     {RBI_CTL_TTL, "--ttl", "TIME",

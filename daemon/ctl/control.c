@@ -45,12 +45,14 @@ static int wait_for(struct rbi_ctl_control *control, short events)
     }
 }
 
-static int frame_send(struct rbi_ctl_control *control, enum rbi_wire_type type, const void *body)
+/* @param fd  goes along, and stays the caller's; -1: none */
+static int
+frame_send_fd(struct rbi_ctl_control *control, enum rbi_wire_type type, const void *body, int fd)
 {
     unsigned char frame[RBI_WIRE_FRAME_MAX];
     size_t size = rbi_wire_encode(type, body, ++control->serial, 0, frame);
     for (;;) {
-        int r = rbi_handoff_send(control->sock, frame, size, NULL, 0);
+        int r = rbi_handoff_send(control->sock, frame, size, &fd, fd >= 0 ? 1 : 0);
         if (r == 0) {
             return RBI_CTL_OK;
         }
@@ -62,6 +64,11 @@ static int frame_send(struct rbi_ctl_control *control, enum rbi_wire_type type, 
             return r;
         }
     }
+}
+
+static int frame_send(struct rbi_ctl_control *control, enum rbi_wire_type type, const void *body)
+{
+    return frame_send_fd(control, type, body, -1);
 }
 
 static int packet_receive(struct rbi_ctl_control *control)
@@ -239,7 +246,16 @@ int rbi_ctl_control_query(struct rbi_ctl_control *control,
 {
     struct rbi_wire_query query = {.what = what};
     rbi_text_set(&query.prefix, prefix);
-    int r = frame_send(control, RBI_WIRE_QUERY, &query);
+    return rbi_ctl_control_rows(control, RBI_WIRE_QUERY, &query, on_row, context);
+}
+
+int rbi_ctl_control_rows(struct rbi_ctl_control *control,
+                         enum rbi_wire_type type,
+                         const void *question,
+                         rbi_ctl_row_fn on_row,
+                         void *context)
+{
+    int r = frame_send(control, type, question);
     uint32_t serial = control->serial;
     while (r == RBI_CTL_OK) {
         struct rbi_wire_header header;
@@ -259,6 +275,35 @@ int rbi_ctl_control_query(struct rbi_ctl_control *control,
             close(fd);
         }
         if (mine && header.type == RBI_WIRE_QUERY_END) {
+            return RBI_CTL_OK;
+        }
+    }
+    return r;
+}
+
+int rbi_ctl_control_exchange(struct rbi_ctl_control *control,
+                             enum rbi_wire_type type,
+                             const void *body,
+                             int with_fd,
+                             unsigned *answer_type,
+                             union rbi_wire_body *answer,
+                             int *answer_fd)
+{
+    int r = frame_send_fd(control, type, body, with_fd);
+    const uint32_t serial = control->serial;
+    while (r == RBI_CTL_OK) {
+        struct rbi_wire_header header;
+        r = message_next(control, &header, answer);
+        const int fd = r == RBI_CTL_OK ? fd_take(control, &header) : -1;
+        const bool mine = r == RBI_CTL_OK && header.reply_to == serial;
+        if (fd >= 0 && !(mine && answer_fd)) {
+            close(fd);
+        }
+        if (mine) {
+            *answer_type = header.type;
+            if (answer_fd) {
+                *answer_fd = fd;
+            }
             return RBI_CTL_OK;
         }
     }

@@ -49,6 +49,27 @@ RBI_MUST_CHECK int rbi_ctl_control_query(struct rbi_ctl_control *control,
                                          rbi_ctl_row_fn on_row,
                                          void *context);
 
+/** The same for any other message that is answered by rows and QUERY_END. */
+RBI_MUST_CHECK int rbi_ctl_control_rows(struct rbi_ctl_control *control,
+                                        enum rbi_wire_type type,
+                                        const void *question,
+                                        rbi_ctl_row_fn on_row,
+                                        void *context);
+
+/**
+ * Sends one message, with a descriptor or -1, and waits for its answer. Complains itself, but for
+ * an ERROR: that is an answer.
+ * @param answer_fd  that of the answer or -1, to be closed; NULL: not wanted
+ * @return exit code
+ */
+RBI_MUST_CHECK int rbi_ctl_control_exchange(struct rbi_ctl_control *control,
+                                            enum rbi_wire_type type,
+                                            const void *body,
+                                            int with_fd,
+                                            unsigned *answer_type,
+                                            union rbi_wire_body *answer,
+                                            int *answer_fd);
+
 /** Called for each EVENT that comes between. */
 typedef void (*rbi_ctl_event_fn)(void *context, const struct rbi_wire_event *event);
 /**

@@ -42,6 +42,11 @@ enum rbi_ctl_exit {
 #define RBI_CTL_LABELS   0x20000U
 #define RBI_CTL_SET      0x40000U
 #define RBI_CTL_IDC      0x80000U
+#define RBI_CTL_DRY_RUN  0x100000U
+#define RBI_CTL_EXPECT   0x200000U
+#define RBI_CTL_WHY      0x400000U
+#define RBI_CTL_OFF      0x800000U
+#define RBI_CTL_TAGS     0x10000000U
 #define RBI_CTL_SUBJECT  0x1000000U
 #define RBI_CTL_TARGET   0x2000000U
 #define RBI_CTL_TTL      0x4000000U
@@ -81,7 +86,7 @@ struct rbi_ctl_option {
 /** What the command line said. Strings are borrowed from argv. */
 struct rbi_ctl_args {
     const struct rbi_ctl_command *command;
-    const char *operands[2];
+    const char *operands[3];
     unsigned operand_count;
     unsigned given; /* RBI_CTL_* that were there */
     bool json;
@@ -95,7 +100,10 @@ struct rbi_ctl_args {
     unsigned size_count;
     unsigned cpus[2];
     const char *path;
-    const char *tag; /* of explain, as far as idc; NULL: not given */
+    uint64_t expect;  /* of changes of the configuration */
+    const char *why;  /* NULL: not given */
+    const char *tags; /* of move; NULL: not given */
+    const char *tag;  /* of explain, as far as idc; NULL: not given */
     uint32_t method;
     uint32_t labels[RBI_CTL_LABELS_MAX];
     const char *set;
@@ -154,6 +162,16 @@ int rbi_ctl_undrain(const struct rbi_ctl_args *args);
 int rbi_ctl_unshield(const struct rbi_ctl_args *args);
 int rbi_ctl_check(const struct rbi_ctl_args *args);
 int rbi_ctl_token(const struct rbi_ctl_args *args);
+int rbi_ctl_apply(const struct rbi_ctl_args *args);
+int rbi_ctl_diff(const struct rbi_ctl_args *args);
+int rbi_ctl_history(const struct rbi_ctl_args *args);
+int rbi_ctl_rollback(const struct rbi_ctl_args *args);
+int rbi_ctl_isolate(const struct rbi_ctl_args *args);
+int rbi_ctl_stage(const struct rbi_ctl_args *args);
+int rbi_ctl_weight(const struct rbi_ctl_args *args);
+int rbi_ctl_move(const struct rbi_ctl_args *args);
+int rbi_ctl_limit(const struct rbi_ctl_args *args);
+int rbi_ctl_mock(const struct rbi_ctl_args *args);
 int rbi_ctl_version(const struct rbi_ctl_args *args);
 int rbi_ctl_help(const struct rbi_ctl_args *args);
 
