@@ -113,6 +113,26 @@ static void test_panic_counts_who_was_spared(void **state)
     assert_int_equal(shield_of(&bench, 1)->health == RBI_HEALTH_OK, 0); /* truth stays */
 }
 
+/* The answers of docs/guide/health.md, with the default rules. */
+static void test_some_of_two_and_three(void **state)
+{
+    static const struct {
+        unsigned failing;
+        unsigned members;
+        unsigned out;
+        bool panics;
+    } cases[] = {{1, 2, 1, false}, {1, 3, 1, false}, {2, 3, 1, true},
+                 {2, 2, 0, true},  {2, 4, 2, false}, {3, 4, 0, true}};
+    (void)state;
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(cases); i++) {
+        begin(cases[i].members);
+        sweep(cases[i].failing, cases[i].members);
+        sweep(cases[i].failing, cases[i].members);
+        assert_int_equal(shield_out(&bench), cases[i].out);
+        assert_int_equal(rbi_shield_panics(&bench.cluster), cases[i].panics);
+    }
+}
+
 /* One alone is never shielded; that it fails is told as panic. */
 static void test_panic_of_one(void **state)
 {
@@ -235,6 +255,7 @@ int main(void)
         cmocka_unit_test_teardown(test_panic_odd_policies, finish),
         cmocka_unit_test_teardown(test_all_fail, finish),
         cmocka_unit_test_teardown(test_panic_counts_who_was_spared, finish),
+        cmocka_unit_test_teardown(test_some_of_two_and_three, finish),
         cmocka_unit_test_teardown(test_panic_of_one, finish),
         cmocka_unit_test_teardown(test_members_are_found, finish),
         cmocka_unit_test_teardown(test_members_have_a_bound, finish),
