@@ -38,7 +38,7 @@ struct rbi_explain {
 int rbi_explain_read(struct rbi_explain *explain,
                      const char *target,
                      const struct ringbus_explain_options *options);
-/** Owner of the message's key: an entry; NULL: @p instance is waited for, or 0: nobody has a slot. */
+/** Owner of the message's key. NULL: @p instance is waited for; 0: nobody has a slot. */
 const struct rbi_route_entry *rbi_explain_owner(struct rbi_explain *explain, int32_t *instance);
 void rbi_explain_free(struct rbi_explain *explain);
 

@@ -294,7 +294,7 @@ static void shop(const struct cluster *its, void *context)
     RUN_UNTIL(false, 60000, &node);
 }
 
-/* The owner that is told is the one that gets the messages; one that died keeps its keys a while. */
+/* The owner that is told gets the messages; one that died keeps its keys for a while. */
 static void test_owner_of_a_key(void **state)
 {
     (void)state;

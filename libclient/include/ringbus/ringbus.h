@@ -1126,8 +1126,9 @@ struct ringbus_explain_options {
     const char *set;    /**< instead of the caller's; "" none */
     const char *idc;
     const struct ringbus_message_options *message; /**< flags, key, tag, method, labels, trace_id */
-    const struct ringbus_addr *denied;             /**< instances that the caller has no right to; */
-    size_t denied_count;                           /**< this endpoint knows its own */
+    /** Instances that the caller has no right to. What was denied to this endpoint is known. */
+    const struct ringbus_addr *denied;
+    size_t denied_count;
 };
 
 /**
