@@ -29,7 +29,8 @@ struct rbi_suspicion {
 
 /**
  * A call to the instance has failed. Cost: a few divisions.
- * @param ok, bad  calls that ended so, in all; this failure is counted already; they never fall
+ * @param ok       calls that were well, in all; never falls
+ * @param bad      calls that failed, in all, with this one
  * @param streak   failures since the last success
  * @param now_ns   CLOCK_MONOTONIC; may be coarse, as a tick's is
  */
