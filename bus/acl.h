@@ -148,5 +148,13 @@ int rbi_acl_ask_methods(const struct rbi_acl *acl,
 bool rbi_acl_methods_all(const struct rbi_acl_methods *methods);
 bool rbi_acl_methods_have(const struct rbi_acl_methods *methods, uint32_t method);
 bool rbi_acl_methods_equal(const struct rbi_acl_methods *a, const struct rbi_acl_methods *b);
+/**
+ * As text: "1-99,200"; "" every method, "none" none.
+ * @retval 0
+ * @retval 1  it does not fit: the highest pieces are left out, denied
+ */
+int rbi_acl_methods_write(const struct rbi_acl_methods *methods, char *out, size_t size);
+/** The way back. Untrusted input, terminated. @retval 0; 1 it is none: @p out is no method */
+int rbi_acl_methods_read(const char *text, struct rbi_acl_methods *out);
 
 #endif

@@ -62,6 +62,7 @@
     X(DRAIN_ORDER, drain_order, 33, 0)   /* daemon to that instance */                             \
     X(DRAIN_REPORT, drain_report, 34, 0) /* that instance: how far it is; unanswered */            \
     X(DRAIN_STATE, drain_state, 35, 0)   /* daemon, answers DRAIN: as far as it has been told */   \
+    X(METHODS, methods, 40, 0)   /* daemon: which methods may be sent on a link, from now on */    \
     X(REPLACED, replaced, 41, 0) /* daemon: another has taken your name over; the end follows */   \
     X(RIGHTS, rights, 42, 0) /* daemon: the rules have changed; what was DENIED may be asked */    \
     X(PROBE, probe, 45, 0)   /* daemon to an instance, which says the same back */                 \
@@ -158,7 +159,9 @@ struct rbi_text {
     F(text, path, 5, 1)                                                                            \
     F(u64, side_bytes, 6, 1)                                                                       \
     F(u64, pool_bytes, 7, 1)                                                                       \
-    F(u32, uid, 8, 0)
+    F(u32, uid, 8, 0)                                                                              \
+    F(text, get, 9, 0)   /* methods that the other may send (bus/acl.h); empty: every one */       \
+    F(text, send, 10, 0) /* and that the one who is told may send */
 #define RBI_WIRE_FIELDS_accept(F) F(u64, link_id, 1, 1) F(u64, side_bytes, 2, 1)
 #define RBI_WIRE_FIELDS_refuse(F) F(u64, link_id, 1, 1) F(i32, code, 2, 1) F(text, text, 3, 0)
 #define RBI_WIRE_FIELDS_linked(F)                                                                  \
@@ -168,7 +171,9 @@ struct rbi_text {
     F(u32, incarnation, 4, 1)                                                                      \
     F(text, path, 5, 1)                                                                            \
     F(u64, side_bytes, 6, 1)                                                                       \
-    F(u64, pool_bytes, 7, 1)
+    F(u64, pool_bytes, 7, 1)                                                                       \
+    F(text, get, 8, 0) /* as in INTRODUCED */                                                      \
+    F(text, send, 9, 0)
 #define RBI_WIRE_FIELDS_link_down(F) F(u64, link_id, 1, 1) F(u32, reason, 2, 1) F(text, text, 3, 0)
 #define RBI_WIRE_FIELDS_watch(F)     F(text, prefix, 1, 1)
 #define RBI_WIRE_FIELDS_unwatch(F)   F(text, prefix, 1, 1)
@@ -310,8 +315,14 @@ struct rbi_text {
     F(u64, cluster, 2, 1) /* the other end */                                                      \
     F(i32, instance, 3, 1)                                                                         \
     F(u32, incarnation, 4, 1)                                                                      \
-    F(u8, requester, 5, 1)                            /* 1: the sender had sent the INTRODUCE */   \
-    F(u64, side_bytes, 6, 1)                          /* of the sender's side */
+    F(u8, requester, 5, 1)   /* 1: the sender had sent the INTRODUCE */                            \
+    F(u64, side_bytes, 6, 1) /* of the sender's side */                                            \
+    F(u8, limited, 7, 0)     /* 1: not every method may be sent on it */
+#define RBI_WIRE_FIELDS_methods(F)                                                                 \
+    F(u64, link_id, 1, 1)                                                                          \
+    F(u32, what, 2, 1) /* RBI_METHODS_*: which of the two is said */                               \
+    F(text, get, 3, 0) /* as in INTRODUCED */                                                      \
+    F(text, send, 4, 0)
 #define RBI_WIRE_FIELDS_replaced(F) F(u32, uid, 1, 1) /* of the one who has it now */
 #define RBI_WIRE_FIELDS_rights(F)   F(u64, epoch, 1, 1)
 #define RBI_WIRE_FIELDS_settled(F)  F(u64, revision, 1, 1)
@@ -327,6 +338,8 @@ enum rbi_edit_what {
      * the first with the action mock that is about this method. */
     RBI_EDIT_MOCK = 3,
 };
+#define RBI_METHODS_GET  1U
+#define RBI_METHODS_SEND 2U
 enum rbi_drain_what { RBI_DRAIN_START = 1, RBI_DRAIN_STOP = 2, RBI_DRAIN_LOOK = 3 };
 /** What an instance that drains waits for, in this order. */
 enum rbi_drain_step {

@@ -2,6 +2,10 @@
 /* bus/wire_rights.c - tables of the messages about rights. */
 #include "bus/wire_table.h"
 
+#define RBI_WIRE_OF rbi_wire_methods
+RBI_WIRE_TABLE(methods);
+#undef RBI_WIRE_OF
+
 #define RBI_WIRE_OF rbi_wire_replaced
 RBI_WIRE_TABLE(replaced);
 #undef RBI_WIRE_OF

@@ -5,16 +5,20 @@
 #include "daemon/side.h"
 
 /** Hands the server's side to the requester: the answer to its INTRODUCE. @retval 0; -errno */
-static int accept_tell(const struct rbi_link *link, int side_fd)
+static int accept_tell(struct rbi_link *link, int side_fd)
 {
     const struct rbi_endpoint *server = link->server;
+    struct rbi_text methods[2];
+    rbi_rights_methods_of(link, methods);
     const struct rbi_wire_linked linked = {.link_id = link->id,
                                            .cluster = server->cluster_id,
                                            .instance = server->instance,
                                            .incarnation = server->incarnation,
                                            .path = server->path,
                                            .side_bytes = link->side_bytes[1],
-                                           .pool_bytes = server->pool_bytes};
+                                           .pool_bytes = server->pool_bytes,
+                                           .get = methods[1],
+                                           .send = methods[0]};
     const int fds[] = {side_fd, server->pool_fd, server->page_fd};
     return rbi_peer_send_with_fds(link->requester->peer, RBI_WIRE_LINKED, &linked, link->serial,
                                   fds, RBI_ARRAY_SIZE(fds));

@@ -121,9 +121,11 @@ static bool introduce_charge(const struct rbi_request *request,
 }
 
 /** Hands the offer of the requester to the server. @retval 0; -errno */
-static int introduce_tell(const struct rbi_request *request, const struct rbi_link *link)
+static int introduce_tell(const struct rbi_request *request, struct rbi_link *link)
 {
     const struct rbi_endpoint *requester = link->requester;
+    struct rbi_text methods[2];
+    rbi_rights_methods_of(link, methods);
     const struct rbi_wire_introduced introduced = {.link_id = link->id,
                                                    .cluster = requester->cluster_id,
                                                    .instance = requester->instance,
@@ -131,7 +133,9 @@ static int introduce_tell(const struct rbi_request *request, const struct rbi_li
                                                    .path = requester->path,
                                                    .side_bytes = link->side_bytes[0],
                                                    .pool_bytes = requester->pool_bytes,
-                                                   .uid = requester->peer->uid};
+                                                   .uid = requester->peer->uid,
+                                                   .get = methods[0],
+                                                   .send = methods[1]};
     const int fds[] = {request->fds->fds[0], requester->pool_fd, requester->page_fd,
                        request->fds->fds[1]};
     return rbi_peer_send_with_fds(link->server->peer, RBI_WIRE_INTRODUCED, &introduced, 0, fds,

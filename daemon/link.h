@@ -40,6 +40,7 @@ struct rbi_link {
     uint32_t serial; /* of the INTRODUCE that waits for its answer */
     uint64_t side_bytes[2];
     struct rbi_link_charges charges;
+    uint64_t methods_told; /* what its ends know of the right to send (rights.h), hashed */
     uint64_t created_ns;
     struct rbi_loop_timer timer;
 };

@@ -88,6 +88,7 @@ static int claim_new(struct rbi_endpoint *endpoint,
     claim->other = (struct rbi_pidf){
         .cluster = body->cluster, .instance = body->instance, .incarnation = body->incarnation};
     claim->side_bytes = body->side_bytes;
+    claim->limited = body->limited != 0;
     claim->charges = *charges;
     *charges = (struct rbi_claim_charges){.side = {.user = NULL}};
     rbi_list_push_back(&endpoint->claims, &claim->in_owner);
@@ -130,6 +131,7 @@ static int relink_pair(struct rbi_claim *claim,
     }
     link->side_bytes[mine] = body->side_bytes;
     link->side_bytes[!mine] = claim->side_bytes;
+    link->methods_told = body->limited || claim->limited ? UINT64_MAX : 0; /* what, is not known */
     relink_take_charges(link, body->requester ? charges : &claim->charges,
                         body->requester ? &claim->charges : charges);
     claim_free(claim);

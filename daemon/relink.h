@@ -37,6 +37,7 @@ struct rbi_claim {
     uint64_t link_id;
     struct rbi_pidf other;
     uint64_t side_bytes;
+    bool limited; /* its end may not send, or get, every method */
     struct rbi_claim_charges charges;
 };
 

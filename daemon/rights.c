@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #define LOG_LIMIT_NS (UINT64_C(10) * 1000 * 1000 * 1000)
 /* Links that are asked about in a row, before clients have their turn. */
@@ -165,6 +166,66 @@ bool rbi_rights_may_link(const struct rbi_endpoint *requester,
             rbi_peer_token_opens(requester->peer, server, why));
 }
 
+/* ---- methods ------------------------------------------------------------------------------- */
+
+void rbi_rights_methods(const struct rbi_endpoint *sender,
+                        const struct rbi_endpoint *receiver,
+                        struct rbi_text *out)
+{
+    struct rbi_peer *peer = sender->peer;
+    struct rbi_acl_methods methods;
+    const struct rbi_acl_subject subject = rights_subject(peer, sender);
+    const struct rbi_acl_object object = rights_object(receiver);
+    int cut = rbi_acl_ask_methods(peer->daemon->rights.acl, rights_bound(peer, &subject), &subject,
+                                  &object, &methods);
+    cut |= rbi_acl_methods_write(&methods, out->bytes, sizeof(out->bytes));
+    out->length = (uint16_t)strlen(out->bytes);
+    if (cut) {
+        rbi_log(RBI_LOG_WARNING, "methods_cut",
+                "from=%.150s to=%.150s effect=\"the highest are denied\"", sender->path.bytes,
+                receiver->path.bytes);
+    }
+}
+
+/** 0: every method, both ways, which is what ends know that were told nothing. */
+static uint64_t rights_methods_hash(const struct rbi_text texts[2])
+{
+    const uint64_t first = XXH3_64bits(texts[0].bytes, texts[0].length);
+    return texts[0].length + texts[1].length == 0
+               ? 0
+               : XXH3_64bits_withSeed(texts[1].bytes, texts[1].length, first) | 1;
+}
+
+void rbi_rights_methods_of(struct rbi_link *link, struct rbi_text out[2])
+{
+    rbi_rights_methods(link->requester, link->server, &out[0]);
+    rbi_rights_methods(link->server, link->requester, &out[1]);
+    link->methods_told = rights_methods_hash(out);
+}
+
+void rbi_rights_tell_methods(struct rbi_link *link)
+{
+    struct rbi_text texts[2];
+    const uint64_t told = link->methods_told;
+    rbi_rights_methods_of(link, texts);
+    if (link->methods_told == told) {
+        return;
+    }
+    /* Who gets is told before who sends: nothing comes that is not known to be allowed. */
+    struct rbi_wire_methods methods = {
+        .link_id = link->id, .what = RBI_METHODS_GET, .get = texts[0]};
+    rbi_peer_send(link->server->peer, RBI_WIRE_METHODS, &methods, 0);
+    if (link->linked) { /* else LINKED will say it */
+        methods.what = RBI_METHODS_GET | RBI_METHODS_SEND;
+        methods.get = texts[1];
+        methods.send = texts[0];
+        rbi_peer_send(link->requester->peer, RBI_WIRE_METHODS, &methods, 0);
+    }
+    methods.what = RBI_METHODS_SEND;
+    methods.send = texts[1];
+    rbi_peer_send(link->server->peer, RBI_WIRE_METHODS, &methods, 0);
+}
+
 /* ---- refusing ------------------------------------------------------------------------------ */
 
 static void rights_log(const struct rbi_peer *peer, const struct rbi_text *why)
@@ -217,6 +278,7 @@ void rbi_rights_recheck_link(struct rbi_link *link)
     struct rbi_text why;
     struct rbi_peer *peer = link->requester->peer;
     if (rbi_rights_may_link(link->requester, link->server, &why)) {
+        rbi_rights_tell_methods(link);
         return;
     }
     peer->rights.denied = true;

@@ -78,6 +78,15 @@ bool rbi_rights_may_link(const struct rbi_endpoint *requester,
                          const struct rbi_endpoint *server,
                          struct rbi_text *why);
 
+/** Which methods @p sender may send to @p receiver, as text for the wire. */
+void rbi_rights_methods(const struct rbi_endpoint *sender,
+                        const struct rbi_endpoint *receiver,
+                        struct rbi_text *out);
+/** Both ways of a link, requester's first; notes that its ends are told now. */
+void rbi_rights_methods_of(struct rbi_link *link, struct rbi_text out[2]);
+/** Tells the ends of a link which methods they may send, if that is other than they know. */
+void rbi_rights_tell_methods(struct rbi_link *link);
+
 /** Answers ERROR for a right that is missing, counts it, logs it now and then. */
 void rbi_rights_refuse(const struct rbi_request *request, const struct rbi_text *why);
 /** Asks for ADMIN. @return false: the client has been told */

@@ -91,7 +91,7 @@ static void say_goodbye(struct ringbus *bus)
         struct rbi_end *end = bus->ends[i];
         if (end->phase == RBI_END_LINKED && !end->loop) {
             const struct rbi_link_input input = {.type = RBI_LINK_CLOSE, .reason = RBI_REASON_LEFT};
-            end->claimed = false;
+            end->hindered = 0;
             rbi_end_step(bus, end, &input);
         }
     }

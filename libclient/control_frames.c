@@ -99,7 +99,9 @@ static void tell_links(struct ringbus *bus)
                                              .instance = end->peer.instance,
                                              .incarnation = end->peer.incarnation,
                                              .requester = end->serial != 0,
-                                             .side_bytes = end->own_side.size};
+                                             .side_bytes = end->own_side.size,
+                                             .limited =
+                                                 end->may_get != NULL || end->may_send != NULL};
         (void)rbi_control_send(bus, RBI_WIRE_RELINK, &body, NULL, 0);
     }
 }
@@ -186,6 +188,10 @@ static int accept_link(struct ringbus *bus,
         return bus->error.code;
     }
     end->link_id = body->link_id;
+    if (rbi_rights_methods(bus, end, &body->get, &body->send) != 0) {
+        rbi_end_free(bus, end);
+        return bus->error.code;
+    }
     int side_fd = end->own_side.fd;
     end->own_side.fd = -1; /* attaching closes it, ACCEPT still needs it */
     int r = rbi_end_attach(bus, end, fds[0], body->side_bytes, &fds[1], body->pool_bytes, fds[2]);
@@ -313,7 +319,8 @@ static void on_linked(struct ringbus *bus,
     if (end != NULL) {
         end->link_id = body->link_id;
         end->peer.incarnation = body->incarnation;
-        r = complete_link(bus, end, body, list);
+        r = rbi_rights_methods(bus, end, &body->get, &body->send);
+        r = r != 0 ? r : complete_link(bus, end, body, list);
     }
     if (r != 0) {
         struct rbi_wire_link_down down = {
@@ -421,6 +428,9 @@ void rbi_control_frame(struct ringbus *bus,
         break;
     case RBI_WIRE_LINK_DOWN:
         on_link_down(bus, &body->link_down);
+        break;
+    case RBI_WIRE_METHODS:
+        rbi_rights_on_methods(bus, &body->methods);
         break;
     case RBI_WIRE_RIGHTS:
         rbi_rights_changed(bus);

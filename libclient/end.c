@@ -463,6 +463,8 @@ void rbi_end_free(struct ringbus *bus, struct rbi_end *end)
     }
     rbi_refs_deinit(&end->refs);
     free(end->tx.inside);
+    free(end->may_send);
+    free(end->may_get);
     if (end->bell >= 0) {
         rbi_epoll_remove(bus, end->bell);
         rbi_bell_close(end->bell);

@@ -5,6 +5,7 @@
  * libclient/end.h - a link as we see it: its lanes, its bell, its peer.
  * Part of internal.h: include that.
  */
+#include "bus/acl.h"
 #include "bus/limit.h"
 #include "bus/link.h"
 #include "bus/record.h"
@@ -44,6 +45,9 @@ enum rbi_end_phase {
     RBI_END_CLOSED = 4,      /* to be freed by the next reap */
 };
 
+#define RBI_HINDERED_CLAIM  1U /* a claim is open: nothing else may be written */
+#define RBI_HINDERED_RIGHTS 2U /* not every method may be sent (rights.c) */
+
 /** Our end of a link. The first lines are the hot path's. */
 struct rbi_end {
     struct rbi_lane_tx tx;
@@ -52,7 +56,7 @@ struct rbi_end {
     rbi_au64 *own_begun_pos; /* in our side: which record of the peer's is being handled */
     bool usable;             /* rbi_link_usable(), kept for the send path */
     bool flowing;            /* usable, and a message has come: the peer's lane is mapped whole */
-    bool claimed;            /* a claim is open: nothing else may be written */
+    uint8_t hindered;        /* RBI_HINDERED_*: the plain way of sending is not open */
     bool limited;            /* limiter is not NULL: what is sent is asked for (limit.h) */
     bool peer_sleeps;        /* the peer may sleep: look at its epoch after a burst */
     bool unrung;             /* records committed with RINGBUS_MORE: to be looked at later */
@@ -120,6 +124,8 @@ struct rbi_end {
     struct rbi_inflight *inflight; /* of the cluster of the peer; NULL: it is no target */
     struct rbi_limiter *limiter;
     struct rbi_limit_words limit_words; /* of the limits that count for each instance */
+    struct rbi_acl_methods *may_send;   /* NULL: every method */
+    struct rbi_acl_methods *may_get;    /* of what comes; then never flowing: each is looked at */
     struct rbi_segment own_side;
     struct rbi_segment peer_side;
     struct rbi_segment peer_page;

@@ -20,7 +20,7 @@ static bool send_control(struct ringbus *bus,
                          uint64_t size)
 {
     unsigned char *body = NULL;
-    if (end->claimed) {
+    if ((end->hindered & RBI_HINDERED_CLAIM) != 0) {
         return false; /* a record is being built at the lane's head */
     }
     int r = rbi_lane_reserve_once(&end->tx, RBI_RECORD_TAG + size, 0, &body);

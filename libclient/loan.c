@@ -101,7 +101,7 @@ claim_lane(struct ringbus *bus, struct rbi_end *end, uint64_t size, struct ringb
     if (RBI_UNLIKELY(r != 0)) {
         return r;
     }
-    end->claimed = true;
+    end->hindered |= RBI_HINDERED_CLAIM;
     out->data = body + RBI_RECORD_TAG;
     return 0;
 }
@@ -129,8 +129,11 @@ static int do_claim(struct ringbus *bus,
     if (r != 0) {
         return r;
     }
-    if (end->claimed) {
-        return rbi_fail(bus, RINGBUS_E_BUSY, "a claim on the lane to %s is open", end->path);
+    if (end->hindered != 0) {
+        r = rbi_send_hindered(bus, end, 0);
+        if (r != 0) {
+            return r;
+        }
     }
     if (RBI_UNLIKELY(end->limited) && (r = rbi_limit_ask(bus, end, 0, size)) != 0) {
         return r;
@@ -186,7 +189,7 @@ static struct rbi_end *claimed_end(struct ringbus *bus, const struct ringbus_cla
         if (end == NULL || end->link_life != claim->opaque[5]) {
             end = claimed_end_of_old(bus, claim->opaque[5]);
         }
-        return end != NULL && end->claimed ? end : NULL;
+        return end != NULL && (end->hindered & RBI_HINDERED_CLAIM) != 0 ? end : NULL;
     }
     return end != NULL && end->peer.incarnation == (uint32_t)claim->opaque[2] ? end : NULL;
 }
@@ -197,7 +200,7 @@ static void end_claim(struct ringbus *bus, struct rbi_end *end, struct ringbus_c
         rbi_pool_unref(&bus->pool, (uint32_t)(claim->opaque[5] - 1));
         bus->returned++;
     } else if (end != NULL) {
-        end->claimed = false;
+        end->hindered &= (uint8_t)~RBI_HINDERED_CLAIM;
         if (end->phase == RBI_END_CLOSED) {
             bus->reap_needed = true;
         } else if (end->pending != 0) {

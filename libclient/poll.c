@@ -144,7 +144,7 @@ static RBI_COLD int first_message(struct rbi_end *end)
         return -EPROTO; /* a message before READY, or behind one that was refused */
     }
     /* One that was parsed lies in the first mapping; without the second the next tries again. */
-    end->flowing = rbi_end_open_rx(end) == 0 && end->usable;
+    end->flowing = rbi_end_open_rx(end) == 0 && end->usable && end->may_get == NULL;
     return 0;
 }
 
@@ -206,6 +206,29 @@ static __attribute__((noinline)) int dispatch_attributed(struct ringbus *bus,
     return 0;
 }
 
+/* One that its sender has no right to send: a request is told so. 0; RBI_LANE_EMPTY; -EPROTO */
+static RBI_COLD int
+refuse(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record)
+{
+    struct rbi_view view;
+    const struct rbi_peer_pool *pool = end->peer_pool;
+    const int r = pool == NULL || fill_view(end, record, pool->base, pool->bytes, true, &view) != 0
+                      ? fill_anew(bus, end, record, &view)
+                      : 0;
+    if (r != 0) {
+        return r;
+    }
+    rbi_count(bus, RBI_COUNTER_denied, 1);
+    if (view.message.reply_to.id != 0) {
+        /* Without room its own clock tells the sender. */
+        (void)rbi_reply_refused(bus, &view.message.reply_to, RINGBUS_E_DENIED, 0);
+    }
+    if (view.referenced) {
+        rbi_returns_put(&end->returns, (uint32_t)view.slot);
+    }
+    return 0;
+}
+
 /*
  * Untrusted record. @p rare  a constant: whether it may be a reference, or have attributes.
  * 0; RBI_LANE_EMPTY: not now; -EPROTO
@@ -224,6 +247,9 @@ deliver(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *recor
         const int first = first_message(end);
         if (first != 0) {
             return first;
+        }
+        if (end->may_get != NULL && !rbi_rights_may_come(bus, end, record)) {
+            return end->read_out ? RBI_LANE_EMPTY : refuse(bus, end, record);
         }
     }
     int r = fill_view(end, record, pool, pool_bytes, rare, &view);
@@ -438,7 +464,7 @@ static void reap(struct ringbus *bus)
     bus->reap_needed = false;
     for (unsigned i = bus->end_count; i-- > 0;) {
         struct rbi_end *end = bus->ends[i];
-        if (end->phase == RBI_END_CLOSED && end->claimed) {
+        if (end->phase == RBI_END_CLOSED && (end->hindered & RBI_HINDERED_CLAIM) != 0) {
             rbi_end_unindex(bus, end); /* the application may be writing into its lane */
         } else if (end->phase == RBI_END_CLOSED && end->again == NULL) {
             rbi_end_free(bus, end);

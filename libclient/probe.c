@@ -48,7 +48,7 @@ void rbi_probe_route(struct ringbus *bus,
 {
     if (to->cluster == bus->probe.cluster && to->instance == RINGBUS_ANY && !keyed) {
         struct rbi_end *tried = end_of(bus, &bus->probe);
-        if (tried != NULL && !tried->claimed) {
+        if (tried != NULL && (tried->hindered & RBI_HINDERED_CLAIM) == 0) {
             *end = tried;
         }
     }

@@ -42,6 +42,8 @@ static void free_residue(struct ringbus *bus, struct rbi_end *end)
     rbi_epoll_remove(bus, end->bell);
     rbi_bell_close(end->bell);
     free(end->tx.inside);
+    free(end->may_send);
+    free(end->may_get);
     free(end);
 }
 

@@ -2,7 +2,9 @@
 /* libclient/rights.c - orders of ringbusd that are about rights. */
 #include "libclient/internal.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 void rbi_rights_revoked(struct ringbus *bus, struct rbi_end *end, const char *text)
 {
@@ -39,6 +41,92 @@ void rbi_rights_changed(struct ringbus *bus)
         }
     }
 }
+
+/* ---- methods ------------------------------------------------------------------------------- */
+
+/* Takes what may be, in place of what might before. @return 0; -ENOMEM */
+static int take_methods(struct rbi_acl_methods **methods, const struct rbi_text *text)
+{
+    if (text->length == 0) {
+        free(*methods);
+        *methods = NULL;
+        return 0;
+    }
+    if (*methods == NULL) {
+        *methods = malloc(sizeof **methods);
+    }
+    if (*methods == NULL) {
+        return -ENOMEM;
+    }
+    (void)rbi_acl_methods_read(text->bytes, *methods);
+    return 0;
+}
+
+int rbi_rights_methods(struct ringbus *bus,
+                       struct rbi_end *end,
+                       const struct rbi_text *get,
+                       const struct rbi_text *send)
+{
+    int r = get != NULL ? take_methods(&end->may_get, get) : 0;
+    r = r == 0 && send != NULL ? take_methods(&end->may_send, send) : r;
+    if (r != 0) {
+        return rbi_fail_errno(bus, r, "the rights of a link");
+    }
+    end->flowing = false; /* the next message finds out whether it may */
+    end->hindered &= (uint8_t)~RBI_HINDERED_RIGHTS;
+    end->hindered |= end->may_send != NULL ? RBI_HINDERED_RIGHTS : 0U;
+    return 0;
+}
+
+void rbi_rights_on_methods(struct ringbus *bus, const struct rbi_wire_methods *body)
+{
+    struct rbi_end *end = rbi_end_find_link(bus, body->link_id);
+    if (end != NULL &&
+        rbi_rights_methods(bus, end, (body->what & RBI_METHODS_GET) != 0 ? &body->get : NULL,
+                           (body->what & RBI_METHODS_SEND) != 0 ? &body->send : NULL) != 0) {
+        rbi_end_starved(bus, end); /* rather none than one on which everything goes */
+    }
+}
+
+/* By what is known. Untrusted record. */
+static bool may_come(const struct rbi_end *end, const struct rbi_record *record)
+{
+    struct rbi_attributes attributes = {.method = 0};
+    if (end->may_get == NULL || record->kind == RBI_RECORD_REP ||
+        record->kind == RBI_RECORD_ERROR) {
+        return true;
+    }
+    if ((record->flags & RBI_RECORD_ATTRIBUTES) != 0 &&
+        rbi_attributes_decode(record, &attributes) != 0) {
+        return true; /* what cannot be read ends the link where it is taken */
+    }
+    return rbi_acl_methods_have(end->may_get, attributes.method);
+}
+
+bool rbi_rights_may_come(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record)
+{
+    if (may_come(end, record)) {
+        return true;
+    }
+    /* The daemon tells us before it tells the sender, and its word may lie here unread. */
+    rbi_control_input(bus);
+    return may_come(end, record);
+}
+
+int rbi_send_hindered(struct ringbus *bus, struct rbi_end *end, uint64_t method)
+{
+    if ((end->hindered & RBI_HINDERED_CLAIM) != 0) {
+        return rbi_fail(bus, RINGBUS_E_BUSY, "a claim on the lane to %s is open", end->path);
+    }
+    if (method != RBI_METHOD_ANSWER && end->may_send != NULL &&
+        !rbi_acl_methods_have(end->may_send, (uint32_t)method)) {
+        return rbi_fail(bus, RINGBUS_E_DENIED, "no right to send method %" PRIu64 " to %s", method,
+                        end->path);
+    }
+    return 0;
+}
+
+/* ---- the name ------------------------------------------------------------------------------- */
 
 void rbi_rights_replaced(struct ringbus *bus, const struct rbi_wire_replaced *body)
 {

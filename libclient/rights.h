@@ -27,6 +27,25 @@ static inline bool rbi_member_is_denied(const struct rbi_member *member)
 void rbi_rights_revoked(struct ringbus *bus, struct rbi_end *end, const char *text);
 /** The rules have changed: what was DENIED is asked for again, at once. */
 void rbi_rights_changed(struct ringbus *bus);
+/** A method that needs no right: that of answers. */
+#define RBI_METHOD_ANSWER UINT64_MAX
+
+/**
+ * Which methods may come on a link, and be sent; NULL: as before. What cannot be read is none.
+ * @retval 0; RINGBUS_E_NO_MEMORY (noted)
+ */
+int rbi_rights_methods(struct ringbus *bus,
+                       struct rbi_end *end,
+                       const struct rbi_text *get,
+                       const struct rbi_text *send);
+void rbi_rights_on_methods(struct ringbus *bus, const struct rbi_wire_methods *body);
+/**
+ * Whether a peer may send what has come from it. Untrusted record. Looks at what the daemon has
+ * said before it denies: the end may be leaving then.
+ */
+bool rbi_rights_may_come(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record);
+/** Whether a message may be sent on an end that is hindered. 0; BUSY; DENIED (noted) */
+int rbi_send_hindered(struct ringbus *bus, struct rbi_end *end, uint64_t method);
 /** Another has our name: all links end here and now, and the handle is as closed. */
 void rbi_rights_replaced(struct ringbus *bus, const struct rbi_wire_replaced *body);
 

@@ -406,8 +406,15 @@ int rbi_send_again(struct ringbus *bus, struct rbi_end *end, const struct rbi_ou
 {
     const unsigned words = extension_words(out);
     int r;
-    if (RBI_UNLIKELY(end->claimed)) {
-        return rbi_fail(bus, RINGBUS_E_BUSY, "a claim on the lane to %s is open", end->path);
+    if (RBI_UNLIKELY(end->hindered != 0)) {
+        const bool answer = out->kind == RBI_RECORD_REP || out->kind == RBI_RECORD_ERROR;
+        r = rbi_send_hindered(bus, end,
+                              answer                    ? RBI_METHOD_ANSWER
+                              : out->attributes != NULL ? out->attributes->method
+                                                        : 0);
+        if (r != 0) {
+            return r;
+        }
     }
     if (out->chunk != RBI_CHUNK_NONE) {
         r = send_reference(bus, end, out, words, out->chunk);
@@ -510,7 +517,7 @@ static inline struct rbi_end *plain_end(struct ringbus *bus,
         end = rbi_cluster_pick(bus, bus->last_cluster, (flags & RINGBUS_KEY) != 0, key);
         *bits = RBI_RECORD_ANY;
     }
-    return RBI_LIKELY(end != NULL && end->usable && (end->claimed | end->limited) == 0 &&
+    return RBI_LIKELY(end != NULL && end->usable && (end->hindered | end->limited) == 0 &&
                       (to->incarnation == 0 || to->incarnation == end->peer.incarnation))
                ? end
                : NULL;

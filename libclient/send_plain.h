@@ -56,7 +56,7 @@ rbi_send_reserve(struct ringbus *bus, struct rbi_end *end, uint64_t bytes, unsig
     return bus->error.code < 0 ? bus->error.code : RINGBUS_E_FULL; /* surely not 0 */
 }
 
-/** @retval 1 sent; a public error (noted). The end is usable and not claimed; the size fits. */
+/** @retval 1 sent; a public error (noted). The end is usable and not hindered; the size fits. */
 static inline int rbi_send_plain(struct ringbus *bus,
                                  struct rbi_end *end,
                                  uint32_t meta,

@@ -145,7 +145,8 @@ enum rbi_endpoint_state {
     X(mocked, "requests ended by a mock, a local callback or failsafe, not by an instance")        \
     X(diverted, "messages with a key sent to another instance, its own being out of reach")        \
     X(limited, "sends refused because a limit of the policy was reached")                          \
-    X(limited_dry, "sends that a limit in a dry run would have refused")
+    X(limited_dry, "sends that a limit in a dry run would have refused")                           \
+    X(denied, "messages that came without the right to be sent, and were dropped")
 
 enum rbi_counter {
 #define RBI_COUNTER_ENUM(name, text) RBI_COUNTER_##name,

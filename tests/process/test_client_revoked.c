@@ -5,6 +5,7 @@
  * new connection. A sender that ignores the order gains nothing. And a name that is taken over
  * (scenario 100).
  */
+#include "bus/record_attributes.h"
 #include "hostile/peer.h"
 #include "support/bus.h"
 #include "support/machine.h"
@@ -202,9 +203,89 @@ static void test_denied_stays_denied(void **state)
     assert_int_equal(sender.events[RINGBUS_EVENT_READY], 1);
 }
 
+/* ---- methods ------------------------------------------------------------------------------- */
+
+#define ONLY_METHODS(range)                                                                        \
+    "    - {id: few, verbs: [send], from: /game/**/gate/*, methods: " range "}\n"                  \
+    "    - {id: rest, action: deny, verbs: [send], from: /game/**/gate/*}\n"
+
+static int send_method(const struct ringbus_addr *to, uint32_t method)
+{
+    const struct ringbus_part part = {.data = "x", .size = 1};
+    struct ringbus_message_options options = {.struct_size = sizeof options};
+    options.method = method;
+    return ringbus_send_with(sender.bus, to, &part, 1, &options);
+}
+
+static void answer(struct node *node, const struct ringbus_message *message)
+{
+    if (message->reply_to.id != 0) {
+        CHECK(ringbus_reply(node->bus, &message->reply_to, "y", 1, 0) == 1);
+    }
+}
+
+static void test_methods_may_differ(void **state)
+{
+    struct ringbus_claim claim;
+    struct ringbus_loan loan;
+    (void)state;
+    receiver.on_message = sender.on_message = answer;
+    configure(ONLY_METHODS("1..99"));
+    CHECK(cluster_log_wait(&cluster, "event=rights_changed", NODE_MS));
+    node_open(&receiver, &cluster, RECEIVER);
+    node_open(&sender, &cluster, SENDER);
+    const struct ringbus_addr to = node_target(&sender, RECEIVER, 1, &receiver);
+    assert_int_equal(send_method(&to, 1), 1);
+    assert_int_equal(send_method(&to, 99), 1);
+    assert_int_equal(send_method(&to, 100), RINGBUS_E_DENIED);
+    assert_non_null(strstr(ringbus_errmsg(sender.bus), "method 100"));
+    /* Without a method: 0, on each way that there is. */
+    assert_int_equal(ringbus_send(sender.bus, &to, 0, "x", 1, 0), RINGBUS_E_DENIED);
+    assert_int_equal(ringbus_claim(sender.bus, &to, 0, 8, 0, &claim), RINGBUS_E_DENIED);
+    CHECK(ringbus_loan(sender.bus, 100, &loan) == 0);
+    assert_int_equal(ringbus_send_loan(sender.bus, &to, 0, &loan, 100, 0), RINGBUS_E_DENIED);
+    CHECK(ringbus_loan_return(sender.bus, &loan) == 0);
+    assert_int_equal(ringbus_request(sender.bus, &to, 0, "x", 1, 0, 1000, node_on_result, &sender),
+                     RINGBUS_E_DENIED);
+    RUN_UNTIL(receiver.messages == 2, NODE_MS, &sender, &receiver);
+    /* The other way is another right, and answers need none. */
+    const struct ringbus_addr back = node_target(&receiver, SENDER, 0, &sender);
+    CHECK(ringbus_request(receiver.bus, &back, 0, "x", 1, 0, NODE_MS, node_on_result, &receiver) ==
+          1);
+    RUN_UNTIL(receiver.replies[RINGBUS_REPLIED] == 1, NODE_MS, &sender, &receiver);
+    /* More of them, on the link that there is. */
+    configure(ONLY_METHODS("0..200"));
+    RUN_UNTIL(send_method(&to, 200) == 1, NODE_MS, &sender, &receiver);
+    assert_int_equal(send_method(&to, 201), RINGBUS_E_DENIED);
+    CHECK(ringbus_send(sender.bus, &to, 0, "x", 1, 0) == 1);
+    /* And all: as if nothing had ever been said. */
+    configure("");
+    RUN_UNTIL(send_method(&to, 201) == 1, NODE_MS, &sender, &receiver);
+    RUN_UNTIL(receiver.messages >= 5, NODE_MS, &sender, &receiver);
+    assert_int_equal(sender.events[RINGBUS_EVENT_DOWN], 0);
+    assert_int_equal(node_stats(&receiver).denied, 0);
+}
+
+/** The link outlives the daemon; so does what may be sent on it. */
+static void test_methods_over_a_restart(void **state)
+{
+    (void)state;
+    configure(ONLY_METHODS("1..99"));
+    CHECK(cluster_log_wait(&cluster, "event=rights_changed", NODE_MS));
+    node_open(&receiver, &cluster, RECEIVER);
+    node_open(&sender, &cluster, SENDER);
+    const struct ringbus_addr to = node_target(&sender, RECEIVER, 1, &receiver);
+    cluster_kill(&cluster);
+    assert_int_equal(send_method(&to, 100), RINGBUS_E_DENIED);
+    CHECK(cluster_configure(&cluster, "{}\n") == 0);
+    CHECK(cluster_start(&cluster) == 0);
+    RUN_UNTIL(send_method(&to, 100) == 1, NODE_MS, &sender, &receiver);
+    assert_int_equal(sender.events[RINGBUS_EVENT_DOWN], 0);
+}
+
 /* ---- a peer that does not obey -------------------------------------------------------------- */
 
-enum word { WORD_UP, WORD_MESSAGES, WORD_DOWN, WORD_POLLS, WORD_STOP };
+enum word { WORD_UP, WORD_MESSAGES, WORD_DOWN, WORD_POLLS, WORD_STOP, WORD_DENIED };
 
 /** The receiver, in a process of its own. */
 static void victim(const struct cluster *where, void *context)
@@ -217,6 +298,7 @@ static void victim(const struct cluster *where, void *context)
         struct node *const nodes[] = {&node};
         nodes_step(nodes, 1);
         atomic_store(&bus_shared[WORD_MESSAGES], node.messages);
+        atomic_store(&bus_shared[WORD_DENIED], node_stats(&node).denied);
         if (node.events[RINGBUS_EVENT_DOWN] != 0) {
             atomic_store(&bus_shared[WORD_DOWN], node.reason);
         }
@@ -271,6 +353,39 @@ static void test_sender_that_ignores_the_order_gains_nothing(void **state)
     assert_int_equal(rbi_load_acq(&peer_their_side(&hostile)->read_pos), read_pos);
     /* Nor does asking again help, nor claiming that the link was there before. */
     assert_int_equal(peer_introduce(&hostile, to.cluster, to.instance), RINGBUS_E_DENIED);
+    atomic_store(&bus_shared[WORD_STOP], 1);
+    assert_int_equal(child_wait(pid, NODE_MS), 0);
+    peer_down(&hostile);
+}
+
+/** What it has no right to send is dropped where it comes, counted, and a request told so. */
+static void test_sender_of_other_methods_gains_nothing(void **state)
+{
+    static struct peer hostile;
+    struct ringbus_addr to;
+    unsigned char body[256] = {9}; /* number of the request */
+    const struct rbi_attributes attributes = {.present = RBI_ATTRIBUTE_METHOD, .method = 7};
+    const unsigned words = rbi_attributes_words(&attributes);
+    (void)state;
+    bus_shared_reset();
+    configure(ONLY_METHODS("1..99"));
+    CHECK(cluster_log_wait(&cluster, "event=rights_changed", NODE_MS));
+    const pid_t pid = child_start(victim, &cluster, NULL);
+    wait_for(WORD_UP, 1);
+    CHECK(ringbus_resolve(RECEIVER, &to) == 0);
+    assert_int_equal(peer_up(&hostile, cluster.socket, SENDER), 0);
+    assert_int_equal(peer_link(&hostile, to.cluster, to.instance), 0);
+    peer_put(&hostile, rbi_record_meta(RBI_RECORD_ONEWAY, 0, 0, 0), body, 16);
+    wait_for(WORD_DENIED, 1);
+    peer_put(&hostile, rbi_record_meta(RBI_RECORD_REQ, 0, 0, 0), body, 16);
+    assert_int_equal(peer_await(&hostile, RBI_RECORD_ERROR, 9, NODE_MS), 0);
+    assert_int_equal(atomic_load(&bus_shared[WORD_MESSAGES]), 0);
+    (void)rbi_attributes_encode(&attributes, body + RBI_RECORD_TAG);
+    peer_put(&hostile, rbi_record_meta(RBI_RECORD_ONEWAY, RBI_RECORD_ATTRIBUTES, words, 0), body,
+             RBI_RECORD_TAG + 8 * words + 1);
+    wait_for(WORD_MESSAGES, 1);
+    assert_int_equal(atomic_load(&bus_shared[WORD_DENIED]), 2);
+    assert_int_equal(atomic_load(&bus_shared[WORD_DOWN]), 0); /* no reason to end the link */
     atomic_store(&bus_shared[WORD_STOP], 1);
     assert_int_equal(child_wait(pid, NODE_MS), 0);
     peer_down(&hostile);
@@ -362,6 +477,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_requests_end_with_denied, setup, teardown),
         cmocka_unit_test_setup_teardown(test_denied_stays_denied, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sender_that_ignores_the_order_gains_nothing, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_methods_may_differ, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_methods_over_a_restart, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sender_of_other_methods_gains_nothing, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_taken_over, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kept_payload_outlives_the_name, setup, teardown),

@@ -323,6 +323,50 @@ static void test_methods_without_room_are_denied(void **state)
     assert_false(rbi_acl_methods_have(&found, 10 * RBI_ACL_RANGES_MAX));
 }
 
+static void test_methods_as_text(void **state)
+{
+    static const char *const texts[] = {"",         "none",
+                                        "0",        "0-7",
+                                        "1-99",     "1-12,14-120",
+                                        "5,7,9-11", "4294967295",
+                                        "0-1,3",    "4000000000-4294967295"};
+    static const char *const wrong[] = {
+        "-",  "1-",         "-1",     "2-1", "1,1", "1-5,5", "5,",  ",5",
+        "05", "4294967296", "none,1", "1 ",  "a",   "1--2",  "3,1", "99999999999999999999"};
+    struct rbi_acl_methods methods;
+    char text[256];
+    (void)state;
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(texts); i++) {
+        assert_int_equal(rbi_acl_methods_read(texts[i], &methods), 0);
+        assert_int_equal(rbi_acl_methods_write(&methods, text, sizeof(text)), 0);
+        assert_string_equal(text, texts[i]);
+    }
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(wrong); i++) {
+        if (rbi_acl_methods_read(wrong[i], &methods) != 1) {
+            fail_msg("taken: %s", wrong[i]);
+        }
+        assert_int_equal(methods.count, 0); /* no method, rather than every one */
+    }
+}
+
+static void test_methods_that_do_not_fit_are_denied(void **state)
+{
+    struct rbi_acl_methods methods = {.count = RBI_ACL_RANGES_MAX};
+    struct rbi_acl_methods read;
+    char text[256];
+    (void)state;
+    for (uint32_t i = 0; i < RBI_ACL_RANGES_MAX; i++) {
+        methods.ranges[i].low = 4000000000U + 10 * i;
+        methods.ranges[i].high = methods.ranges[i].low + 1;
+    }
+    assert_int_equal(rbi_acl_methods_write(&methods, text, sizeof(text)), 1);
+    assert_int_equal(rbi_acl_methods_read(text, &read), 0);
+    assert_int_equal(read.count, 255 / 22);
+    for (uint32_t i = 0; i < RBI_ACL_RANGES_MAX; i++) {
+        assert_int_equal(rbi_acl_methods_have(&read, methods.ranges[i].low), i < read.count);
+    }
+}
+
 /* ---- what may not be written --------------------------------------------------------------- */
 
 static void faulty(uint32_t rule, const char *part)
@@ -391,6 +435,8 @@ int main(void)
         cmocka_unit_test_setup(test_methods_are_those_of_the_first_rule_each, setup),
         cmocka_unit_test_setup(test_methods_all_and_none, setup),
         cmocka_unit_test_setup(test_methods_without_room_are_denied, setup),
+        cmocka_unit_test_setup(test_methods_as_text, setup),
+        cmocka_unit_test_setup(test_methods_that_do_not_fit_are_denied, setup),
         cmocka_unit_test_setup(test_check_names_what_is_wrong, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

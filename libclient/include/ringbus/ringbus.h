@@ -1199,7 +1199,8 @@ RINGBUS_API int ringbus_explain_text(struct ringbus *bus,
     X(mocked, "requests ended by a mock, a local callback or failsafe, not by an instance")        \
     X(diverted, "messages with a key sent to another instance, its own being out of reach")        \
     X(limited, "sends refused because a limit of the policy was reached")                          \
-    X(limited_dry, "sends that a limit in a dry run would have refused")
+    X(limited_dry, "sends that a limit in a dry run would have refused")                           \
+    X(denied, "messages that came without the right to be sent, and were dropped")
 
 struct ringbus_stats {
     size_t struct_size; /**< set by the caller: sizeof(struct ringbus_stats) */
