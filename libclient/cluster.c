@@ -401,7 +401,7 @@ void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
             rbi_asks_link_up(bus);
             end->errors_count =
                 member->named ? member->target.errors_count : cluster->target.errors_count;
-            end->slow_ns = rbi_cluster_slow_ns(cluster);
+            rbi_outcomes_follow(cluster, end);
             if (member->wanted) {
                 (void)rbi_outcomes_attach(bus, end); /* without memory it goes uncounted */
             }

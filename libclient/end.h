@@ -93,7 +93,10 @@ struct rbi_end {
     uint64_t slow_ns;   /* a reply later than that is slow */
     uint32_t outcome;   /* slot in which its calls are counted (outcome.h) */
     bool errors_count;  /* what its handlers report as failed counts against it */
-    uint64_t behind;    /* link_life of the peer's last life, read to its end first; 0: none */
+    bool judged;        /* failures in a row make us avoid it (bus/suspicion.h) */
+    bool avoided;       /* now: of what may go elsewhere it gets nothing */
+    struct rbi_end *next_avoided;
+    uint64_t behind; /* link_life of the peer's last life, read to its end first; 0: none */
     enum rbi_reason leave_reason;
     uint64_t gave_ns;       /* when it last gave back a reference, or had none; as of the tick */
     uint64_t alive_said_ns; /* by ringbus_alive() */

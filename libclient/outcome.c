@@ -113,33 +113,73 @@ int rbi_outcomes_attach(struct ringbus *bus, struct rbi_end *end)
     const uint32_t slot = table->free_head;
     struct rbi_outcome_local *local = &table->locals[slot];
     table->free_head = local->next_free;
-    *local = (struct rbi_outcome_local){.given = true};
+    *local = (struct rbi_outcome_local){.end = end};
     rbi_outcome_name(&table->slots[slot], end->peer.cluster,
                      rbi_outcome_who(end->peer.instance, end->peer.incarnation));
     end->outcome = slot;
     return 0;
 }
 
-void rbi_outcomes_detach(struct ringbus *bus, struct rbi_end *end)
-{
-    struct rbi_outcome_table *table = &bus->outcomes;
-    const uint32_t slot = end->outcome;
-    if (slot != 0) {
-        end->outcome = 0;
-        rbi_outcome_name(&table->slots[slot], 0, 0);
-        table->locals[slot] = (struct rbi_outcome_local){.next_free = table->free_head};
-        table->free_head = slot;
-    }
-}
-
 /* ---- what went wrong -------------------------------------------------------------------- */
 
-static void
-suspect(struct rbi_outcome_local *local, const struct rbi_outcome *outcome, uint64_t now_ns)
+static void suspect(struct ringbus *bus,
+                    struct rbi_outcome_local *local,
+                    const struct rbi_outcome *outcome,
+                    uint64_t now_ns)
 {
+    struct rbi_outcome_table *table = &bus->outcomes;
+    struct rbi_end *end = local->end;
     const uint64_t ok = rbi_load_rlx(&outcome->ok);
     const uint64_t bad = rbi_load_rlx(&outcome->failed) + rbi_load_rlx(&outcome->lost);
     rbi_suspicion_failed(&local->suspicion, ok, bad, rbi_load_rlx(&outcome->in_a_row), now_ns);
+    if (end->judged && !end->avoided && rbi_suspicion_holds(&local->suspicion, now_ns)) {
+        end->avoided = true;
+        end->next_avoided = table->avoided;
+        table->avoided = end;
+        rbi_cluster_suspicion(bus, end);
+        rbi_deadline_at_most(bus, local->suspicion.until_ns);
+    }
+}
+
+static void avoid_no_more(struct ringbus *bus, struct rbi_end *end)
+{
+    struct rbi_end **link = &bus->outcomes.avoided;
+    while (*link != end) {
+        link = &(*link)->next_avoided;
+    }
+    *link = end->next_avoided;
+    end->avoided = false;
+    rbi_cluster_suspicion(bus, end);
+}
+
+uint64_t rbi_outcomes_tick(struct ringbus *bus, uint64_t now_ns)
+{
+    uint64_t due_ns = RBI_NEVER;
+    for (struct rbi_end *end = bus->outcomes.avoided, *next = NULL; end != NULL; end = next) {
+        const struct rbi_suspicion *suspicion = &bus->outcomes.locals[end->outcome].suspicion;
+        next = end->next_avoided;
+        if (rbi_suspicion_holds(suspicion, now_ns)) {
+            due_ns = rbi_min_u64(due_ns, suspicion->until_ns);
+        } else {
+            avoid_no_more(bus, end);
+        }
+    }
+    return due_ns;
+}
+
+void rbi_outcomes_follow(const struct rbi_cluster *cluster, struct rbi_end *end)
+{
+    end->slow_ns = rbi_cluster_slow_ns(cluster);
+    end->judged = rbi_cluster_policy(cluster)->shield.preset != RBI_SHIELD_OFF;
+}
+
+void rbi_outcomes_follow_all(const struct rbi_cluster *cluster)
+{
+    for (unsigned i = 0; i < cluster->member_count; i++) {
+        if (cluster->members[i].end != NULL) {
+            rbi_outcomes_follow(cluster, cluster->members[i].end);
+        }
+    }
 }
 
 void rbi_outcomes_bad(struct ringbus *bus,
@@ -157,13 +197,22 @@ void rbi_outcomes_bad(struct ringbus *bus,
     rbi_outcome_add(&outcome->latency_ns, elapsed_ns);
     rbi_outcome_add(&outcome->in_a_row, 1);
     rbi_outcome_add(table->changes, 1);
-    suspect(&table->locals[slot], outcome, now_ns);
+    suspect(bus, &table->locals[slot], outcome, now_ns);
 }
 
-bool rbi_outcomes_avoids(const struct ringbus *bus, const struct rbi_end *end, uint64_t now_ns)
+void rbi_outcomes_detach(struct ringbus *bus, struct rbi_end *end)
 {
-    return end->outcome != 0 &&
-           rbi_suspicion_holds(&bus->outcomes.locals[end->outcome].suspicion, now_ns);
+    struct rbi_outcome_table *table = &bus->outcomes;
+    const uint32_t slot = end->outcome;
+    if (end->avoided) {
+        avoid_no_more(bus, end);
+    }
+    if (slot != 0) {
+        end->outcome = 0;
+        rbi_outcome_name(&table->slots[slot], 0, 0);
+        table->locals[slot] = (struct rbi_outcome_local){.next_free = table->free_head};
+        table->free_head = slot;
+    }
 }
 
 /* ---- the public call -------------------------------------------------------------------- */

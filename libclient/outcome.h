@@ -15,13 +15,14 @@
 #include "shm/outcome.h"
 #include "shm/segment.h"
 
+struct rbi_cluster;
 struct rbi_end;
 struct ringbus;
 
 /** What only we need to know of a slot. */
 struct rbi_outcome_local {
     uint32_t next_free;
-    bool given;
+    struct rbi_end *end; /* NULL: it is free */
     struct rbi_suspicion suspicion;
 };
 
@@ -32,6 +33,7 @@ struct rbi_outcome_table {
     uint32_t free_head;  /* 0: none is free */
     struct rbi_outcome_local *locals;
     struct rbi_segment segment;
+    struct rbi_end *avoided; /* list of those that we avoid */
     struct rbi_outcome nobody;
     rbi_au64 unseen;
 };
@@ -61,11 +63,12 @@ void rbi_outcomes_bad(struct ringbus *bus,
                       enum rbi_outcome_kind kind,
                       uint64_t elapsed_ns,
                       uint64_t now_ns);
-/**
- * Whether we for ourselves avoid an instance for a moment: five failures in a row, and half of
- * the calls of the last second. For what may go elsewhere; never told to anybody.
- */
-bool rbi_outcomes_avoids(const struct ringbus *bus, const struct rbi_end *end, uint64_t now_ns);
+/** Ends what we avoid for ourselves, when its time is over. @return when to look again */
+uint64_t rbi_outcomes_tick(struct ringbus *bus, uint64_t now_ns);
+/** The link of an instance is up: judges it as the policy of its cluster says. */
+void rbi_outcomes_follow(const struct rbi_cluster *cluster, struct rbi_end *end);
+/** That policy has changed. */
+void rbi_outcomes_follow_all(const struct rbi_cluster *cluster);
 
 /** @param slow_ns  one that took longer was slow */
 static inline void rbi_outcomes_good(struct rbi_outcome_table *table,

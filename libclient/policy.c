@@ -32,11 +32,7 @@ static void use_policy(struct rbi_cluster *cluster, struct rbi_policy *policy)
     free(cluster->policy);
     cluster->policy = policy;
     rbi_route_classes_init(&cluster->classes, rbi_cluster_policy(cluster));
-    for (unsigned i = 0; i < cluster->member_count; i++) {
-        if (cluster->members[i].end != NULL) {
-            cluster->members[i].end->slow_ns = rbi_cluster_slow_ns(cluster);
-        }
-    }
+    rbi_outcomes_follow_all(cluster);
 }
 
 int rbi_policy_read(struct ringbus *bus, uint64_t key, struct rbi_policy **out)

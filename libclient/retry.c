@@ -217,7 +217,7 @@ another(struct ringbus *bus, const struct rbi_ask *ask, const struct rbi_cluster
         if (!end->usable || was_tried(ask, end)) {
             continue;
         }
-        if (!end->fsm.suspect) {
+        if (!end->fsm.suspect && !end->avoided) {
             return end;
         }
         suspect = end;

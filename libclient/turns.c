@@ -66,7 +66,7 @@ static void collect(struct rbi_turns *turns, const struct rbi_choice *choice, bo
 {
     for (unsigned i = 0; i < choice->ready_count; i++) {
         struct rbi_end *end = choice->ready[i];
-        if (end->fsm.suspect && !suspects) {
+        if ((end->fsm.suspect || end->avoided) && !suspects) {
             continue;
         }
         turns->ends[turns->count] = end;
