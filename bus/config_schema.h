@@ -30,6 +30,8 @@ enum rbi_config_type {
     RBI_CONFIG_TYPE_MASK64,   /* uint64_t: the same */
     RBI_CONFIG_TYPE_RANGE,    /* uint32_t[2]: "7", "3..9" or "all" */
     RBI_CONFIG_TYPE_LABEL,    /* char[RBI_LABEL_MAX + 1]; min, max: bytes */
+    RBI_CONFIG_TYPE_SET,      /* the same: name.area.group (label.h), or "" */
+    RBI_CONFIG_TYPE_IDC,      /* the same: group or group/zone, or "" */
     RBI_CONFIG_TYPE_GLOB,     /* char[RBI_GLOB_MAX + 1]: pattern of paths (glob.h); min 0: or "" */
     RBI_CONFIG_TYPE_INSTANCE, /* no member: path of 7 elements, as a name */
     RBI_CONFIG_TYPE_BYTES,    /* {uint32_t size, uint32_t, unsigned char[max]}: text as it stands */

@@ -47,6 +47,8 @@ static const struct {
     [RBI_CONFIG_TYPE_MASK64] = {"mask", ""},
     [RBI_CONFIG_TYPE_RANGE] = {"range", ""},
     [RBI_CONFIG_TYPE_LABEL] = {"label", ""},
+    [RBI_CONFIG_TYPE_SET] = {"set", ""},
+    [RBI_CONFIG_TYPE_IDC] = {"location", ""},
     [RBI_CONFIG_TYPE_GLOB] = {"pattern", ""},
     [RBI_CONFIG_TYPE_INSTANCE] = {"path", ""},
     [RBI_CONFIG_TYPE_BYTES] = {"text", ""},

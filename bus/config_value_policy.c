@@ -5,6 +5,7 @@
  */
 #include "bus/config_schema.h"
 #include "bus/glob.h"
+#include "bus/label.h"
 #include "bus/policy.h"
 
 #include <stdio.h>
@@ -33,6 +34,12 @@ void rbi_config_policy_range(const struct rbi_config_key *key, char *buffer, siz
         break;
     case RBI_CONFIG_TYPE_RANGE:
         (void)snprintf(buffer, size, "N, N..M, all");
+        break;
+    case RBI_CONFIG_TYPE_SET:
+        (void)snprintf(buffer, size, "name.area.group");
+        break;
+    case RBI_CONFIG_TYPE_IDC:
+        (void)snprintf(buffer, size, "group, group/zone");
         break;
     case RBI_CONFIG_TYPE_LABEL:
     case RBI_CONFIG_TYPE_GLOB:
@@ -80,6 +87,12 @@ void rbi_config_policy_describe(const struct rbi_config_key *key, struct rbi_con
         break;
     case RBI_CONFIG_TYPE_LABEL:
         form = "letters, digits and any of _.-*:,= of ";
+        break;
+    case RBI_CONFIG_TYPE_SET:
+        form = "a set as ";
+        break;
+    case RBI_CONFIG_TYPE_IDC:
+        form = "a location as ";
         break;
     case RBI_CONFIG_TYPE_GLOB:
         form = "a pattern of paths such as /game/*/*/*/*/lobby or /game/** of ";
@@ -248,6 +261,34 @@ static int parse_label(const struct rbi_config_key *key,
     return 0;
 }
 
+/** A label of a form: what is not of it would count as not given. */
+static int parse_place(const struct rbi_config_key *key,
+                       const char *text,
+                       size_t length,
+                       char *member,
+                       struct rbi_config_fault *fault)
+{
+    char place[RBI_LABEL_MAX + 1] = {0};
+    struct rbi_label_set set;
+    if (length > RBI_LABEL_MAX || memchr(text, '\0', length)) {
+        HINT(fault, "it has %zu bytes", length);
+        return 1;
+    }
+    memcpy(place, text, length);
+    const bool is_set = key->type == RBI_CONFIG_TYPE_SET;
+    if (length > 0 && !(is_set ? rbi_label_set_parse(place, &set)
+                               : rbi_label_idc_parse(place).group.length > 0)) {
+        return 1;
+    }
+    for (size_t i = 0; i < length; i++) {
+        if (!label_byte(text[i]) && (is_set || text[i] != '/')) {
+            return 1;
+        }
+    }
+    memcpy(member, place, sizeof place);
+    return 0;
+}
+
 static int parse_glob(const struct rbi_config_key *key,
                       const char *text,
                       size_t length,
@@ -359,6 +400,9 @@ int rbi_config_policy_parse(const struct rbi_config_key *key,
         return parse_range(text, length, member, fault);
     case RBI_CONFIG_TYPE_LABEL:
         return parse_label(key, text, length, member, fault);
+    case RBI_CONFIG_TYPE_SET:
+    case RBI_CONFIG_TYPE_IDC:
+        return parse_place(key, text, length, member, fault);
     case RBI_CONFIG_TYPE_GLOB:
         return parse_glob(key, text, length, member, fault);
     case RBI_CONFIG_TYPE_INSTANCE:

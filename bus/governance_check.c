@@ -75,9 +75,6 @@ const char *rbi_governance_check_policy(const struct rbi_policy *policy)
     if (policy->panic.enter > policy->panic.leave) {
         return "panic.enter: expected at most leave";
     }
-    if (policy->set.mode == RBI_STAGE_PREFER) {
-        return "set.mode: expected one of off, strict: a set is left for its area only";
-    }
     if (policy->locality.leave > policy->locality.back) {
         return "locality.leave: expected at most back";
     }

@@ -147,7 +147,8 @@ static const struct rbi_tree_field realm_entry_fields[] = {
 #define OF struct rbi_set_policy
 static const struct rbi_tree_field set[] = {
     CHOICE("mode", mode, stages, "off",
-           "strict: instances of the caller's set only, as TSeer has it."),
+           "strict: instances of the caller's set only, as TSeer has it. prefer: others when none "
+           "of it is healthy."),
     FLAG("dry_run", dry_run, DRY_RUN),
 };
 #undef OF
@@ -203,8 +204,8 @@ static const struct rbi_tree_field rule[] = {
            "Of the instances below. prefer: the others when none of them is healthy."),
     FLAG("dry_run", dry_run, DRY_RUN),
     FIELD(LABEL, "tag", tag, 0, RBI_LABEL_MAX, "", "Its messages go to instances with this tag."),
-    FIELD(LABEL, "set", set, 0, RBI_LABEL_MAX, "", "... of this set."),
-    FIELD(LABEL, "idc", idc, 0, RBI_LABEL_MAX, "", "... at this location."),
+    FIELD(SET, "set", set, 0, RBI_LABEL_MAX, "", "... of this set, or with * of this area."),
+    FIELD(IDC, "idc", idc, 0, RBI_LABEL_MAX, "", "... at this location."),
     FIELD(LABEL, "instance", instance, 0, RBI_LABEL_MAX, "", "... with names of this pattern."),
 };
 #undef OF
@@ -351,8 +352,8 @@ static const struct rbi_tree_field instance[] = {
           "It gets nothing from whoever picks."),
     GIVEN(CHOICE, "staged", staged, 0, 1, "false", flags, RBI_GIVEN_STAGED,
           "It is reached by its own path, and by messages tagged test."),
-    GIVEN(LABEL, "set", set, 0, RBI_LABEL_MAX, "", NULL, RBI_GIVEN_SET, "Instead of its own."),
-    GIVEN(LABEL, "idc", idc, 0, RBI_LABEL_MAX, "", NULL, RBI_GIVEN_IDC, "Instead of its own."),
+    GIVEN(SET, "set", set, 0, RBI_LABEL_MAX, "", NULL, RBI_GIVEN_SET, "Instead of its own."),
+    GIVEN(IDC, "idc", idc, 0, RBI_LABEL_MAX, "", NULL, RBI_GIVEN_IDC, "Instead of its own."),
     GIVEN(LABEL, "tags", tags, 0, RBI_LABEL_MAX, "", NULL, RBI_GIVEN_TAGS, "Instead of its own."),
 };
 #undef OF

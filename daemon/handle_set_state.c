@@ -40,7 +40,8 @@ void rbi_handle_set_state(const struct rbi_request *request)
     if (body->weight_set) {
         endpoint->own.weight = body->weight;
     }
-    const bool labelled = rbi_live_label(endpoint);
+    /* Nothing else of it changes here: who only says its state asks for no list. */
+    const bool labelled = body->weight_set && rbi_live_label(endpoint);
     const bool changed = endpoint->state != seen || labelled;
     const uint32_t old_state = endpoint->state;
     const uint32_t old_own_state = endpoint->own_state;

@@ -446,6 +446,9 @@ static void test_parse_refuses_values(void **state)
                    "did you mean manual?");
     assert_refused("instances: {" LOBBY "/1: {weight: 1001}}\n", 1, 49, "out of range");
     assert_refused("instances: {" LOBBY "/1: {isolated: yes}}\n", 1, 51, "one of false, true");
+    assert_refused("instances: {" LOBBY "/1: {set: a.b}}\n", 1, 46, "a set as name.area.group");
+    assert_refused("instances: {" LOBBY "/1: {idc: a/b/c}}\n", 1, 46, "group, group/zone");
+    assert_refused("instances: {" LOBBY "/1: {idc: a b}}\n", 1, 46, "a location as");
     assert_refused("rights: {rules: [{id: a}]}\n", 1, 18, "verbs is missing");
 }
 
@@ -460,7 +463,6 @@ static void test_parse_refuses_what_does_not_fit_together(void **state)
     assert_refused("clusters: [{match: /a, balance: {keyless: hash}}]\n", 1, 12, "one of least");
     assert_refused("clusters: [{match: /a, balance: {hash_bound: 90%}}]\n", 1, 12,
                    "more than 100%");
-    assert_refused("clusters: [{match: /a, set: {mode: prefer}}]\n", 1, 12, "one of off, strict");
     assert_refused("clusters: [{match: /a, locality: {leave: 90%}}]\n", 1, 12, "at most back");
     assert_refused("clusters: [{match: /a, rules: [{id: a}]}]\n", 1, 12, "where the messages go");
     assert_refused("clusters: [{match: /a, rules: [{id: a, tag: b, key: {mask: 1, value: 2}}]}]\n",
