@@ -49,6 +49,30 @@ const char *rbi_route_reason_text(enum rbi_route_reason reason)
     return reason < RBI_ROUTE_REASONS ? reasons[reason] : "unknown";
 }
 
+unsigned rbi_route_emptied_by(const struct rbi_route_entry *entries,
+                              unsigned count,
+                              enum rbi_route_stage stage)
+{
+    unsigned last = RBI_ROUTE_NO_RULE; /* rules narrow in their order */
+    for (unsigned i = 0; i < count; i++) {
+        const unsigned rule = entries[i].rule;
+        if (entries[i].stage == stage && rule != RBI_ROUTE_NO_RULE &&
+            (last == RBI_ROUTE_NO_RULE || rule > last)) {
+            last = rule;
+        }
+    }
+    return last;
+}
+
+const char *
+rbi_route_rule_id(const struct rbi_policy *policy, enum rbi_route_stage stage, unsigned rule)
+{
+    if (stage == RBI_ROUTE_TAG && rule < policy->tags.count) {
+        return policy->tags.canaries[rule].id;
+    }
+    return stage == RBI_ROUTE_RULES && rule < policy->rule_count ? policy->rules[rule].id : "";
+}
+
 unsigned rbi_route_room(const struct rbi_route_input *input)
 {
     unsigned room = 0;

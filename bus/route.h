@@ -174,6 +174,16 @@ void rbi_route_run(const struct rbi_route_input *input,
                    struct rbi_route_entry *entries,
                    struct rbi_route_result *result);
 
+/**
+ * The rule or canary that left nobody, of a stage that did; RBI_ROUTE_NO_RULE: it needs none.
+ * @param entries  of a run, unchanged
+ */
+unsigned rbi_route_emptied_by(const struct rbi_route_entry *entries,
+                              unsigned count,
+                              enum rbi_route_stage stage);
+/** Id of a stage's rule or canary; "" for RBI_ROUTE_NO_RULE. Lent by @p policy. */
+const char *
+rbi_route_rule_id(const struct rbi_policy *policy, enum rbi_route_stage stage, unsigned rule);
 /** "state", "acl", ... */
 const char *rbi_route_stage_name(enum rbi_route_stage stage);
 /** A few words, for example "is draining". */

@@ -205,6 +205,8 @@ note_refusal(struct rbi_cluster *cluster, const struct rbi_choice *choice, bool 
     const bool by_key = keyed && choice->by_key;
     const uint8_t stage = by_key ? choice->result.keyed_emptied : choice->result.emptied;
     cluster->refusal.stage = stage;
+    cluster->refusal.rule = (uint8_t)rbi_route_emptied_by(
+        choice->entries, choice->result.entry_count, (enum rbi_route_stage)stage);
     if (stage == RBI_ROUTE_ACL) {
         cluster->refusal.error = RINGBUS_E_DENIED;
     } else if (stage == RBI_ROUTE_HEALTH) {

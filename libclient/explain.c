@@ -81,15 +81,6 @@ static unsigned stage_of(const struct rbi_explain *explain, const struct rbi_rou
     return explain->by_key && entry->hash_weight > 0 ? RBI_ROUTE_IN : entry->stage;
 }
 
-static const char *rule_id(const struct rbi_explain *explain, unsigned stage, unsigned rule)
-{
-    if (rule == RBI_ROUTE_NO_RULE) {
-        return "";
-    }
-    return stage == RBI_ROUTE_TAG ? explain->policy->tags.canaries[rule].id
-                                  : explain->policy->rules[rule].id;
-}
-
 static void tell_targets(const struct teller *teller)
 {
     const struct rbi_explain *explain = teller->explain;
@@ -130,13 +121,14 @@ static void tell_out(const struct teller *teller, unsigned stage)
         if (stage_of(explain, entry) == stage) {
             row.kind = RINGBUS_EXPLAIN_OUT;
             row.reason = rbi_route_reason_text((enum rbi_route_reason)entry->reason);
-            row.rule = rule_id(explain, stage, entry->rule);
+            row.rule = rbi_route_rule_id(explain->policy, (enum rbi_route_stage)stage, entry->rule);
             tell_instance(teller, entry, &row);
         }
         if (entry->would_stage == stage) {
             row.kind = RINGBUS_EXPLAIN_WOULD;
             row.reason = rbi_route_reason_text((enum rbi_route_reason)entry->would_reason);
-            row.rule = rule_id(explain, stage, entry->would_rule);
+            row.rule =
+                rbi_route_rule_id(explain->policy, (enum rbi_route_stage)stage, entry->would_rule);
             tell_instance(teller, entry, &row);
         }
     }

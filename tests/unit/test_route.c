@@ -153,6 +153,34 @@ static void test_reasons_of_those_who_fell_out(void **state)
     }
 }
 
+/* Rules narrow in their order: the last that took anybody left nobody. */
+static void test_rule_that_left_nobody(void **state)
+{
+    (void)state;
+    static struct route_table table;
+    assert_true(route_table_policy(&table, "tag=strict canary=(tag=v2,share=1) rule=(mode=off) "
+                                           "rule=(idc=r1,mode=strict) rule=(idc=r2,mode=strict) "
+                                           "rule=(idc=r3,mode=strict)"));
+    (void)snprintf(table.policy.rules[2].id, RBI_LABEL_MAX, "second");
+    (void)snprintf(table.policy.tags.canaries[0].id, RBI_LABEL_MAX, "early");
+    assert_true(route_table_row(&table, "-", "rules=123", "a(idc=r1) b(idc=r2) c(draining)"));
+    route_table_run(&table, NULL);
+    assert_int_equal(table.result.emptied, RBI_ROUTE_RULES);
+    unsigned rule = rbi_route_emptied_by(table.entries, table.result.entry_count, RBI_ROUTE_RULES);
+    assert_int_equal(rule, 2);
+    assert_string_equal(rbi_route_rule_id(&table.policy, RBI_ROUTE_RULES, rule), "second");
+    assert_true(route_table_row(&table, "-", "canary=1", "a b"));
+    route_table_run(&table, NULL);
+    assert_int_equal(table.result.emptied, RBI_ROUTE_TAG);
+    rule = rbi_route_emptied_by(table.entries, table.result.entry_count, RBI_ROUTE_TAG);
+    assert_string_equal(rbi_route_rule_id(&table.policy, RBI_ROUTE_TAG, rule), "early");
+    assert_true(route_table_row(&table, "-", "-", "a(draining)"));
+    route_table_run(&table, NULL);
+    rule = rbi_route_emptied_by(table.entries, table.result.entry_count, RBI_ROUTE_STATE);
+    assert_int_equal(rule, RBI_ROUTE_NO_RULE);
+    assert_string_equal(rbi_route_rule_id(&table.policy, RBI_ROUTE_STATE, rule), "");
+}
+
 struct dry_row {
     const char *policy;
     const char *caller;
@@ -293,6 +321,7 @@ int main(void)
         cmocka_unit_test(test_tables_of_the_guide),
         cmocka_unit_test(test_tables_of_the_corners),
         cmocka_unit_test(test_reasons_of_those_who_fell_out),
+        cmocka_unit_test(test_rule_that_left_nobody),
         cmocka_unit_test(test_what_dry_runs_would_do),
         cmocka_unit_test(test_names_and_texts),
         cmocka_unit_test(test_nobody_at_all),
