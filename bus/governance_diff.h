@@ -9,7 +9,8 @@
 
 /**
  * @param name  as "clusters[/a/b/c/d/e/f].limits[each].rate": items by pattern or id, or by place
- * @param old_value, new_value  as written; NULL: not there
+ * @param old_value  as written; NULL: not there
+ * @param new_value  the same
  */
 typedef void (*rbi_governance_diff_fn)(void *context,
                                        const char *name,
