@@ -38,7 +38,7 @@ enum rbi_on_shield {
 struct rbi_balance_policy {
     uint32_t mode;            /* enum rbi_balance_mode */
     uint32_t keyless;         /* the same, for messages without a key: LEAST RR WEIGHTED RANDOM */
-    uint32_t slots;           /* power of two, 1024 to 262144; 0: by the number of instances */
+    uint32_t slots;           /* power of two, 1024 to 262144; 0: 65,536 */
     uint32_t ranks;           /* owners a slot, 1 to 3 */
     uint32_t hash_bound;      /* percent of the mean load from which rank 2 is asked; 0: never */
     uint32_t strict;          /* percent over its share that no instance owns more than; 0: off */

@@ -55,7 +55,8 @@ void rbi_close_in_child(struct ringbus *bus)
     free(bus->due);
     rbi_watched_deinit(&bus->watches);
     free(bus->gone);
-    free(bus->events.items);
+    rbi_events_deinit(&bus->events);
+    rbi_owned_free(bus);
     free(bus->pool.next_free);
     free(bus->pool.ref_count);
     rbi_calls_deinit(&bus->calls);

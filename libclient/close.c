@@ -32,7 +32,8 @@ void rbi_handle_free(struct ringbus *bus)
     }
     free(bus->clusters);
     rbi_watched_deinit(&bus->watches);
-    free(bus->events.items);
+    rbi_events_deinit(&bus->events);
+    rbi_owned_free(bus);
     rbi_calls_deinit(&bus->calls);
     rbi_asks_deinit(bus);
     rbi_outcomes_deinit(&bus->outcomes);

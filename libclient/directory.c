@@ -83,6 +83,9 @@ void rbi_directory_look(struct ringbus *bus)
         return;
     }
     bus->directory_revision = revision;
+    if (bus->owned != NULL) {
+        rbi_owned_look(bus);
+    }
     /* The policy of one may bring others, or let go of them: those are looked at as well. */
     for (unsigned i = 0; i < bus->cluster_count; i++) {
         struct rbi_cluster *cluster = bus->clusters[i];

@@ -57,6 +57,9 @@ struct rbi_queued_event *rbi_emit_simple(struct ringbus *bus,
     event->error = error;
     event->silent_ms = 0;
     event->paused = false;
+    event->slots = NULL;
+    event->slot_count = 0;
+    event->epoch = 0;
     if (peer != NULL) {
         event->peer = *peer;
     }
@@ -85,8 +88,12 @@ void rbi_events_flush(struct ringbus *bus)
                                             .addr = rbi_addr(&queued.peer),
                                             .path = queued.path,
                                             .silent_ms = queued.silent_ms,
-                                            .paused = queued.paused};
+                                            .paused = queued.paused,
+                                            .slots = queued.slots,
+                                            .slot_count = queued.slot_count,
+                                            .epoch = queued.epoch};
         call_back(bus, &event);
+        free(queued.slots);
     }
     if (events->lost) {
         events->lost = false;
@@ -102,4 +109,12 @@ void rbi_emit(struct ringbus *bus, const struct ringbus_event *event)
         rbi_events_flush(bus);
         call_back(bus, event);
     }
+}
+
+void rbi_events_deinit(struct rbi_events *events)
+{
+    for (unsigned i = 0; i < events->count; i++) {
+        free(events->items[(events->first + i) & (events->room - 1)].slots);
+    }
+    free(events->items);
 }

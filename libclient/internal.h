@@ -35,6 +35,7 @@
 #include "libclient/limit.h"
 #include "libclient/load.h"
 #include "libclient/outcome.h"
+#include "libclient/owned.h"
 #include "libclient/probe.h"
 #include "libclient/request.h"
 #include "libclient/retry.h"
@@ -86,6 +87,9 @@ struct rbi_queued_event {
     int error;
     uint32_t silent_ms;
     bool paused;
+    struct ringbus_slot_range *slots; /* from malloc; or NULL */
+    size_t slot_count;
+    uint64_t epoch;
     struct rbi_pidf peer;
     char path[RBI_PATH_MAX + 1];
 };
@@ -190,6 +194,7 @@ struct ringbus {
     struct rbi_cluster **clusters;
     unsigned cluster_count;
     struct rbi_watches watches;
+    struct rbi_owned *owned; /* NULL: the option slots was not given */
     struct rbi_control control;
     int epoll;
     int wake;  /* eventfd of our own, never handed out */
@@ -909,6 +914,7 @@ struct rbi_queued_event *rbi_emit_simple(struct ringbus *bus,
                                          const char *path,
                                          enum rbi_reason reason,
                                          int error);
+void rbi_events_deinit(struct rbi_events *events);
 /** Calls back for every queued event. From ringbus_poll() only. */
 void rbi_events_flush(struct ringbus *bus);
 /** Calls back at once, after those that are queued. From ringbus_poll() only. */

@@ -282,6 +282,7 @@ prepare(struct ringbus *bus, const struct ringbus_options *options, struct rbi_p
     r = r != 0 ? r : copy_labels(bus, options);
     r = r != 0 ? r : set_path(bus, options->path);
     r = r != 0 ? r : set_socket(bus, options->socket);
+    r = r != 0 ? r : rbi_owned_open(bus, options->slots);
     if (r != 0) {
         return r;
     }

@@ -146,7 +146,8 @@ enum rbi_endpoint_state {
     X(diverted, "messages with a key sent to another instance, its own being out of reach")        \
     X(limited, "sends refused because a limit of the policy was reached")                          \
     X(limited_dry, "sends that a limit in a dry run would have refused")                           \
-    X(denied, "messages that came without the right to be sent, and were dropped")
+    X(denied, "messages that came without the right to be sent, and were dropped")                 \
+    X(not_owner, "requests refused because another instance owns their key")
 
 enum rbi_counter {
 #define RBI_COUNTER_ENUM(name, text) RBI_COUNTER_##name,

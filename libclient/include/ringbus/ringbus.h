@@ -213,6 +213,7 @@ struct ringbus_reply_to {
 #define RINGBUS_MESSAGE_REFERENCED                                                                 \
     0x4U /**< lies in the sender's pool: ringbus_keep() copies nothing */
 #define RINGBUS_MESSAGE_IDEMPOTENT  0x8U  /**< its sender said RINGBUS_IDEMPOTENT */
+#define RINGBUS_MESSAGE_ANY         0x10U /**< sent to RINGBUS_ANY: this instance was chosen */
 #define RINGBUS_MESSAGE_REDELIVERED 0x20U /**< an instance that ended may have handled it before */
 /** A reply that no instance gave, but a mock or a local callback (ringbus_degrade()). */
 #define RINGBUS_MESSAGE_MOCKED 0x40U
@@ -316,9 +317,16 @@ enum ringbus_event_type {
      * that a single miss brings.
      */
     RINGBUS_EVENT_SUSPECT = 11,
-    RINGBUS_EVENT_ALIVE = 12,  /**< a suspect peer has given a sign of life; once each SUSPECT */
-    RINGBUS_EVENT_DRAIN = 13,  /**< an operator drains this endpoint: it is DRAINING already */
+    RINGBUS_EVENT_ALIVE = 12,   /**< a suspect peer has given a sign of life; once each SUSPECT */
+    RINGBUS_EVENT_DRAIN = 13,   /**< an operator drains this endpoint: it is DRAINING already */
     RINGBUS_EVENT_UNDRAIN = 14, /**< and has taken that back */
+    /**
+     * With the option slots: parts of the key space that this instance owns from now on, in its
+     * cluster's table as every caller has it; slots, slot_count and epoch say which. The first
+     * one brings all that it owns. Where both come, LOST comes first.
+     */
+    RINGBUS_EVENT_SLOTS_GAINED = 15,
+    RINGBUS_EVENT_SLOTS_LOST = 16, /**< and parts that another owns now */
     /**
      * An instance that this endpoint targets is shielded: its calls failed too often, summed over
      * all callers of the host. The link stays. What has no key goes to others; the daemon has it
@@ -332,6 +340,12 @@ enum ringbus_event_type {
      */
     RINGBUS_EVENT_PANIC = 22,
     RINGBUS_EVENT_PANIC_OVER = 23 /**< enough are well again: shields count */
+};
+
+/** Slots first to last of the key space, both inclusive. */
+struct ringbus_slot_range {
+    uint32_t first;
+    uint32_t last;
 };
 
 /** An event: lent for the time of the callback. */
@@ -352,6 +366,9 @@ struct ringbus_event {
     int paused;
     struct ringbus_addr to; /**< UNDELIVERED: as it was sent, RINGBUS_ANY, RINGBUS_ALL or addr's
                                  instance; incarnation 0, so that it can be sent there again */
+    const struct ringbus_slot_range *slots; /**< SLOTS_GAINED and _LOST: ascending; else NULL */
+    size_t slot_count;
+    uint64_t epoch; /**< SLOTS_GAINED and _LOST: of the cluster's snapshot; grows */
 };
 
 /** How a request ended. */
@@ -448,8 +465,24 @@ struct ringbus_options {
      * own address and RINGBUS_REASON_REPLACED; links do not move. 0: RINGBUS_E_IN_USE, as ever.
      */
     int takeover;
+    /**
+     * RINGBUS_SLOTS_*: whether this instance follows which keys it owns. For those whose state
+     * goes by key. Takes the memory of a slot table (128 KiB), and the time to bring it up to
+     * date with each change of its cluster.
+     */
+    int slots;
 };
-#define RINGBUS_WEIGHT_NONE UINT32_MAX
+
+#define RINGBUS_SLOTS_OFF    0
+#define RINGBUS_SLOTS_REPORT 1 /**< RINGBUS_EVENT_SLOTS_*, ringbus_slots(), ringbus_owns() */
+/**
+ * The same, and requests that were dealt to this instance by a key that it does not own (its
+ * caller knew an older snapshot) are refused with RINGBUS_E_NOT_OWNER before on_message has them:
+ * the caller looks again. Not those that came by another rank or were sent on. Not for clusters
+ * whose callers see different instances: by set, or as redelivering targets do.
+ */
+#define RINGBUS_SLOTS_REFUSE 2
+#define RINGBUS_WEIGHT_NONE  UINT32_MAX
 #ifdef __cplusplus
 #define RINGBUS_OPTIONS_INIT ringbus_options_default()
 #else
@@ -739,6 +772,23 @@ struct ringbus_instance {
  */
 RINGBUS_API int
 ringbus_instances(struct ringbus *bus, const char *path, struct ringbus_instance *out, size_t max);
+
+/**
+ * The slots that this instance owns, as told last. Needs the option slots.
+ * @param out  room for @p max ranges, ascending; may be NULL when @p max is 0
+ * @return number of ranges there are (may be more than @p max): 0 also before the first snapshot
+ * @retval RINGBUS_E_ARGUMENT opened without the option slots
+ * Cost: no system call; a pass over the table.
+ */
+RINGBUS_API int ringbus_slots(struct ringbus *bus, struct ringbus_slot_range *out, size_t max);
+/**
+ * Whether this instance owns a key. Needs the option slots.
+ * @retval 1 it does; 0 another does, or nobody
+ * @retval RINGBUS_E_NOT_READY no snapshot of its cluster is known yet
+ * @retval RINGBUS_E_ARGUMENT  opened without the option slots
+ * Cost: no system call; a few loads.
+ */
+RINGBUS_API int ringbus_owns(struct ringbus *bus, uint64_t key);
 
 /**
  * Reports ADDED, UPDATED and REMOVED for every instance below a prefix, starting with an
@@ -1200,7 +1250,8 @@ RINGBUS_API int ringbus_explain_text(struct ringbus *bus,
     X(diverted, "messages with a key sent to another instance, its own being out of reach")        \
     X(limited, "sends refused because a limit of the policy was reached")                          \
     X(limited_dry, "sends that a limit in a dry run would have refused")                           \
-    X(denied, "messages that came without the right to be sent, and were dropped")
+    X(denied, "messages that came without the right to be sent, and were dropped")                 \
+    X(not_owner, "requests refused because another instance owns their key")
 
 struct ringbus_stats {
     size_t struct_size; /**< set by the caller: sizeof(struct ringbus_stats) */
