@@ -608,7 +608,9 @@ static void test_rights_and_bad_orders(void **state)
 static int setup(void **state)
 {
     (void)state;
-    return cluster_up(&cluster, "quota: {connects: 100000}\n");
+    return cluster_up(&cluster, "quota: {connects: 100000}\n"
+                                "clusters:\n"
+                                "  - {match: \"/**\", balance: {keyless: rr}}\n");
 }
 
 static int teardown(void **state)

@@ -242,6 +242,7 @@ static void test_not_owner(void **state)
     CHECK(ringbus_target(caller.bus, STORE, NULL, &store) == 0);
     RUN_UNTIL(caller.events[RINGBUS_EVENT_READY] == 1 && whole(1), NODE_MS, &caller, &stores[0]);
     CHECK(ringbus_send(caller.bus, &store, 0, "", 0, RINGBUS_KEY) == 1);
+    RUN_UNTIL(stores[0].messages == 1, NODE_MS, &stores[0]);
     open_store(1, RINGBUS_SLOTS_REFUSE);
     RUN_UNTIL(whole(2) && marked(1) > 0, NODE_MS, &stores[0], &stores[1]);
     uint64_t key = 0;
