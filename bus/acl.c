@@ -196,7 +196,7 @@ static bool acl_same_realm(const struct rbi_acl_subject *subject,
 {
     const char *mine = NULL;
     const char *theirs = NULL;
-    if (subject->path_length == 0) {
+    if (subject->path_length == 0 || object->anonymous) {
         return true;
     }
     const size_t length = acl_realm(subject->path, subject->path_length, &mine);

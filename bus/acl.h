@@ -77,7 +77,8 @@ struct rbi_acl_subject {
 struct rbi_acl_object {
     const char *path;
     size_t path_length;
-    uint32_t uid; /* whom it belongs to; of a free name, the caller's */
+    uint32_t uid;   /* whom it belongs to; of a free name, the caller's */
+    bool anonymous; /* its path says nothing: it is of no realm */
 };
 
 /** Which rules are left for one caller. Good for as long as the list and the caller stay. */

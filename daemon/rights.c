@@ -115,7 +115,8 @@ static struct rbi_acl_object rights_object(const struct rbi_endpoint *endpoint)
 {
     return (struct rbi_acl_object){.path = endpoint->path.bytes,
                                    .path_length = endpoint->path.length,
-                                   .uid = endpoint->peer->uid};
+                                   .uid = endpoint->peer->uid,
+                                   .anonymous = endpoint->name_offset == 0};
 }
 
 bool rbi_rights_may(struct rbi_peer *peer,

@@ -114,6 +114,22 @@ static void test_default_truth_table(void **state)
     }
 }
 
+/** Whoever is asked by an anonymous client may send to it as well. */
+static void test_anonymous_object_is_of_every_realm(void **state)
+{
+    static const char path[] = "/anon/local/host/uid1001/client/tool/7";
+    struct rbi_acl_object object = {.path = path, .path_length = sizeof(path) - 1, .uid = 1001};
+    const struct rbi_acl_subject subject = caller(GATE, 1000);
+    struct rbi_acl_bound bound;
+    (void)state;
+    rbi_acl_bind(&acl, &subject, &bound);
+    assert_false(rbi_acl_ask(&acl, &bound, &subject, RBI_ACL_SEND, &object).allow);
+    object.anonymous = true;
+    assert_true(rbi_acl_ask(&acl, &bound, &subject, RBI_ACL_SEND, &object).allow);
+    acl.otherwise = RBI_ACL_DEFAULT_DENY;
+    assert_false(rbi_acl_ask(&acl, &bound, &subject, RBI_ACL_SEND, &object).allow);
+}
+
 /** Scenario 97: a realm is a whole element, not the beginning of one. */
 static void test_realm_is_not_a_prefix_of_bytes(void **state)
 {
@@ -424,6 +440,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_default_truth_table, setup),
+        cmocka_unit_test_setup(test_anonymous_object_is_of_every_realm, setup),
         cmocka_unit_test_setup(test_realm_is_not_a_prefix_of_bytes, setup),
         cmocka_unit_test_setup(test_first_match_wins_whatever_follows, setup),
         cmocka_unit_test_setup(test_rule_of_another_verb_says_nothing, setup),
