@@ -232,9 +232,8 @@ static bool collect_ready(struct rbi_choice *choice, const struct offers *offers
 int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_choice *choice)
 {
     struct offers offers;
-    const struct rbi_route_caller caller = {.set = bus->set != NULL ? bus->set : "",
-                                            .idc = bus->idc != NULL ? bus->idc : "",
-                                            .node = -1};
+    const struct rbi_route_caller caller = {
+        .set = bus->labels.set, .idc = bus->labels.idc, .node = -1};
     const struct rbi_route_message message = {
         .tag = choice->class.tag, .rules = choice->class.rules, .canary = choice->class.canary};
     bool whole = read_offers(bus, &offers, cluster);

@@ -143,8 +143,8 @@ static int read_caller(struct rbi_explain *explain, const struct ringbus_explain
     explain->self = options->caller == NULL || strcmp(options->caller, bus->self_path) == 0;
     int r = 0;
     if (explain->self) {
-        copy_label(explain->set, bus->set != NULL ? bus->set : "");
-        copy_label(explain->idc, bus->idc != NULL ? bus->idc : "");
+        copy_label(explain->set, bus->labels.set);
+        copy_label(explain->idc, bus->labels.idc);
     } else if (options->caller[0] != '\0') {
         r = labels_of_other(explain, options->caller);
     }

@@ -32,6 +32,7 @@
 #include "libclient/explain.h"
 #include "libclient/failback.h"
 #include "libclient/health.h"
+#include "libclient/labels.h"
 #include "libclient/limit.h"
 #include "libclient/load.h"
 #include "libclient/outcome.h"
@@ -237,6 +238,7 @@ struct ringbus {
     char *set;
     char *idc;
     char *tags;
+    struct rbi_labels labels; /* as a caller */
     char *token;
     char program[64];
     struct rbi_bus_error error;

@@ -116,6 +116,7 @@ static int copy_labels(struct ringbus *bus, const struct ringbus_options *option
     int r = copy_label(bus, "set", options->set, RBI_DIRECTORY_LABEL_MAX, &bus->set);
     r = r != 0 ? r : copy_label(bus, "idc", options->idc, RBI_DIRECTORY_LABEL_MAX, &bus->idc);
     r = r != 0 ? r : copy_label(bus, "tags", options->tags, RBI_DIRECTORY_LABEL_MAX, &bus->tags);
+    rbi_labels_init(bus);
     return r != 0 ? r : copy_label(bus, "token", options->token, RBI_WIRE_TEXT_MAX, &bus->token);
 }
 

@@ -27,8 +27,9 @@ static RBI_COLD int refuse(struct ringbus *bus, const struct rbi_cluster *cluste
     }
     const enum rbi_route_stage stage = (enum rbi_route_stage)refusal->stage;
     const char *rule = rbi_route_rule_id(rbi_cluster_policy(cluster), stage, refusal->rule);
+    const char *by = rule[0] != '\0' ? " by " : "";
     return rbi_fail(bus, refusal->error, "%s: nobody is left after the stage \"%s\"%s%s",
-                    cluster->path, rbi_route_stage_name(stage), rule[0] != '\0' ? " by " : "", rule);
+                    cluster->path, rbi_route_stage_name(stage), by, rule);
 }
 
 /* Says precisely why nobody can take it; the failed sends are not the fast ones. */
