@@ -302,6 +302,41 @@ static void test_a_new_daemon_is_told_and_does_not_count_the_past(void **state)
     pair_close(&pair);
 }
 
+/* Who meets five failures in a row goes elsewhere for a second, before anybody else has judged. */
+static void test_five_failures_in_a_row_are_avoided_at_once(void **state)
+{
+    (void)state;
+    enum behaviour behaviours[2] = {ANSWER, IGNORE};
+    struct node servers[2] = {{.on_message = serve, .context = &behaviours[0]},
+                              {.on_message = serve, .context = &behaviours[1]}};
+    struct node client = {0};
+    node_open(&servers[0], &cluster, SERVICE "2/1");
+    node_open(&servers[1], &cluster, SERVICE "2/2");
+    node_open(&client, &cluster, NULL);
+    struct ringbus_addr any;
+    assert_int_equal(ringbus_target(client.bus, SERVICE "2", NULL, &any), 0);
+    RUN_UNTIL(client.events[RINGBUS_EVENT_READY] == 2, NODE_MS, &client, &servers[0], &servers[1]);
+    struct ringbus_addr bad = {.cluster = any.cluster, .instance = 2};
+    for (unsigned i = 0; i < 5; i++) {
+        assert_false(rbi_end_find(client.bus, any.cluster, 2)->avoided);
+        assert_int_equal(ringbus_report(client.bus, &bad, RINGBUS_REPORT_TIMEOUT, 0), 0);
+    }
+    assert_true(rbi_end_find(client.bus, any.cluster, 2)->avoided);
+    for (unsigned i = 0; i < 50; i++) {
+        CHECK(ringbus_send(client.bus, &any, 0, "x", 1, 0) == 1);
+    }
+    RUN_UNTIL(servers[0].messages == 50, NODE_MS, &client, &servers[0], &servers[1]);
+    assert_int_equal(servers[1].messages, 0);
+    /* What names it goes there all the same, and after the second so does the rest. */
+    CHECK(ringbus_send(client.bus, &bad, 0, "x", 1, 0) == 1);
+    RUN_UNTIL(servers[1].messages == 1, NODE_MS, &client, &servers[0], &servers[1]);
+    RUN_UNTIL(!rbi_end_find(client.bus, any.cluster, 2)->avoided, NODE_MS, &client, &servers[0],
+              &servers[1]);
+    node_close(&client);
+    node_close(&servers[0]);
+    node_close(&servers[1]);
+}
+
 static int up(void **state)
 {
     (void)state;
@@ -323,6 +358,7 @@ int main(void)
         cmocka_unit_test(test_own_doing_is_not_counted),
         cmocka_unit_test(test_death_in_the_middle_is_counted),
         cmocka_unit_test(test_report_counts_what_is_made_of_one_way_messages),
+        cmocka_unit_test(test_five_failures_in_a_row_are_avoided_at_once),
         cmocka_unit_test(test_slots_grow_and_are_used_again),
         cmocka_unit_test(test_a_new_daemon_is_told_and_does_not_count_the_past),
     };

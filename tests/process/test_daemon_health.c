@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SERVICE "/game/eu/pc/w1/core/service"
@@ -185,6 +186,47 @@ static void test_adopt_larger_goes_on_and_refuses_what_cannot_be(void **state)
     rbi_segment_deinit(&wrong);
 }
 
+/* Idle callers cost a load each: a thousand of them less than half a percent of a core. */
+#define IDLE_CALLERS 1000U
+#define SWEEP_NS     UINT64_C(250000000)
+
+static uint64_t cpu_ns(void)
+{
+    struct timespec now;
+    assert_int_equal(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now), 0);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void test_idle_callers_cost_next_to_nothing(void **state)
+{
+    (void)state;
+    static struct rbi_segment segments[IDLE_CALLERS];
+    static struct rbi_outcome_reader readers[IDLE_CALLERS];
+    uint64_t least_ns = UINT64_MAX;
+    for (unsigned i = 0; i < IDLE_CALLERS; i++) {
+        make(&segments[i], SLOTS);
+        rbi_outcome_reader_init(&readers[i]);
+        assert_int_equal(rbi_outcome_adopt(&readers[i], segments[i].fd, segments[i].size), 0);
+        rbi_segment_close_fd(&segments[i]);
+        (void)look(&readers[i], 1);
+    }
+    for (unsigned round = 0; round < 5; round++) {
+        const uint64_t begin_ns = cpu_ns();
+        for (unsigned i = 0; i < IDLE_CALLERS; i++) {
+            assert_int_equal(look(&readers[i], 2).count, 0);
+        }
+        const uint64_t took_ns = cpu_ns() - begin_ns;
+        least_ns = took_ns < least_ns ? took_ns : least_ns;
+    }
+    print_message("a sweep over %u idle callers: %llu us\n", IDLE_CALLERS,
+                  (unsigned long long)(least_ns / 1000));
+    assert_true(least_ns < SWEEP_NS / 200);
+    for (unsigned i = 0; i < IDLE_CALLERS; i++) {
+        rbi_outcome_reader_deinit(&readers[i]);
+        rbi_segment_deinit(&segments[i]);
+    }
+}
+
 /* ---- the daemon ------------------------------------------------------------------------------ */
 
 /** Names an instance in slot 1 and reports one lost call to it. */
@@ -281,6 +323,7 @@ int main(void)
         cmocka_unit_test(test_look_takes_nothing_of_another_name),
         cmocka_unit_test(test_look_bounds_what_a_liar_says),
         cmocka_unit_test(test_adopt_larger_goes_on_and_refuses_what_cannot_be),
+        cmocka_unit_test(test_idle_callers_cost_next_to_nothing),
         cmocka_unit_test(test_only_who_is_linked_may_blame),
         cmocka_unit_test(test_outcomes_of_no_possible_size_are_refused),
     };
