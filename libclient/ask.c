@@ -14,6 +14,8 @@
 /* Requests whose memory is kept for the next ones, and the payload of them. */
 #define SPARE_MAX         64U
 #define SPARE_PAYLOAD_MAX 4096U
+/* Who waits for a link looks as often whether a key has another owner. */
+#define LOOK_NS (10 * RBI_NS_PER_MS)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -299,9 +301,13 @@ static int ask_one(struct ringbus *bus, struct rbi_ask *ask, uint64_t now_ns)
 /* Of one, and where that cannot be sent, of the next that may be asked. As ask_one() */
 static int ask_next(struct ringbus *bus, struct rbi_ask *ask, uint64_t now_ns)
 {
+    unsigned tried = ask->tried_count;
     int r = ask_one(bus, ask, now_ns);
-    while (r != 0 && rbi_retry_allowed(bus, ask, RINGBUS_NOT_SENT, r, now_ns)) {
+    /* Where nobody was chosen nobody else is. */
+    while (r != 0 && ask->tried_count > tried &&
+           rbi_retry_allowed(bus, ask, RINGBUS_NOT_SENT, r, now_ns)) {
         const int first = r;
+        tried = ask->tried_count;
         r = ask_one(bus, ask, now_ns);
         if (r == RINGBUS_E_NO_INSTANCE || r == RINGBUS_E_NOT_OWNER) {
             return first; /* there is no other: the first says more */
@@ -408,35 +414,73 @@ void rbi_asks_link_up(struct ringbus *bus)
     }
 }
 
-/* Nobody can take it now, and that may change. @return whether it waits */
-bool rbi_ask_wait(struct ringbus *bus, struct rbi_ask *ask, int error, uint64_t now_ns)
+/* Its owner, or whoever there is, is on its way back. */
+static bool may_come_back(int error)
+{
+    return error == RINGBUS_E_NOT_READY || error == RINGBUS_E_RESTARTING;
+}
+
+static void wait_on(struct ringbus *bus, struct rbi_ask *ask, uint64_t now_ns)
+{
+    set_due(bus, ask, rbi_min_u64(ask->wait_until_ns, now_ns + LOOK_NS));
+}
+
+/* The key's owner is out of reach: another may be asked, if the target says so. 0; the error */
+static int divert(struct ringbus *bus, struct rbi_ask *ask, int error, uint64_t now_ns)
 {
     const struct rbi_cluster *cluster = rbi_cluster_find(bus, ask->to.cluster);
-    if (error != RINGBUS_E_NOT_READY || cluster == NULL || cluster->caller == NULL ||
+    if (!may_come_back(error) || (ask->flags & RINGBUS_KEY) == 0 || cluster == NULL ||
+        cluster->caller == NULL || !cluster->caller->divert) {
+        return error;
+    }
+    ask->diverting = true;
+    return rbi_ask_first(bus, ask, now_ns) == 0 ? 0 : error;
+}
+
+int rbi_ask_wait(struct ringbus *bus, struct rbi_ask *ask, int error, uint64_t now_ns)
+{
+    const struct rbi_cluster *cluster = rbi_cluster_find(bus, ask->to.cluster);
+    if (!may_come_back(error) || cluster == NULL || cluster->caller == NULL ||
         cluster->caller->wait_ms == 0 || bus->asks.waiting >= RBI_WAITING_MAX) {
-        return false;
+        return divert(bus, ask, error, now_ns);
     }
     ask->state = RBI_ASK_WAITING;
     bus->asks.waiting++;
     ask->wait_until_ns =
         rbi_min_u64(now_ns + cluster->caller->wait_ms * RBI_NS_PER_MS, ask->deadline_ns);
-    set_due(bus, ask, ask->wait_until_ns);
-    return true;
+    wait_on(bus, ask, now_ns);
+    return 0;
 }
 
-/* Its time is over, or a link has come. */
+bool rbi_ask_is_behind(const struct ringbus *bus, const struct rbi_ask *ask)
+{
+    const struct rbi_ask *other = bus->asks.waiting != 0 ? bus->asks.first : NULL;
+    for (; other != NULL; other = other->next) {
+        if (other != ask && other->state == RBI_ASK_WAITING && other->key == ask->key &&
+            other->to.cluster == ask->to.cluster &&
+            (other->flags & ask->flags & RINGBUS_KEY) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Its time is over, a link has come, or a table may be another. */
 static void look_again(struct ringbus *bus, struct rbi_ask *ask, uint64_t now_ns)
 {
-    const int r = rbi_ask_first(bus, ask, now_ns);
+    int r = rbi_ask_first(bus, ask, now_ns);
+    if (may_come_back(r) && now_ns >= ask->wait_until_ns) {
+        r = divert(bus, ask, r, now_ns);
+    }
     if (r == 0) {
         ask->state = RBI_ASK_ASKED;
         ask->due_ns = RBI_NEVER;
         bus->asks.waiting--;
-    } else if (r != RINGBUS_E_NOT_READY || now_ns >= ask->wait_until_ns) {
+    } else if (!may_come_back(r) || now_ns >= ask->wait_until_ns) {
         const struct ringbus_result how = {.outcome = RINGBUS_NOT_SENT, .error = r};
         end(bus, ask, &how);
     } else {
-        set_due(bus, ask, ask->wait_until_ns);
+        wait_on(bus, ask, now_ns);
     }
 }
 

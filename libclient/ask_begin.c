@@ -64,8 +64,11 @@ static int start(struct ringbus *bus, struct rbi_ask *ask, uint64_t now_ns)
             return begin_degraded(bus, ask, cluster);
         }
     }
-    const int r = rbi_ask_first(bus, ask, now_ns);
-    if (r == 0 || rbi_ask_wait(bus, ask, r, now_ns)) {
+    int r = rbi_ask_is_behind(bus, ask) ? RINGBUS_E_NOT_READY : rbi_ask_first(bus, ask, now_ns);
+    if (r != 0) {
+        r = rbi_ask_wait(bus, ask, r, now_ns);
+    }
+    if (r == 0) {
         return 0;
     }
     if (ask->mode == RBI_RETRY_FAILSAFE || rbi_degrade_covers(bus, ask, r)) {

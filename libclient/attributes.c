@@ -135,6 +135,66 @@ int rbi_attributes_of(struct ringbus *bus,
     return 0;
 }
 
+struct rbi_pick rbi_attributes_pick(const struct rbi_attributes *attributes,
+                                    const struct rbi_choosing *by)
+{
+    struct rbi_pick pick = {.keyed = by->keyed,
+                            .key = by->key,
+                            .tag = attributes->tag,
+                            .method = attributes->method,
+                            .tried = by->tried,
+                            .tried_count = by->tried_count};
+    memcpy(pick.labels, attributes->labels, sizeof pick.labels);
+    return pick;
+}
+
+int rbi_attributes_resolve(struct ringbus *bus,
+                           const struct ringbus_addr *to,
+                           const struct rbi_choosing *by,
+                           struct rbi_attributes *attributes,
+                           struct rbi_end **out)
+{
+    struct rbi_cluster *cluster =
+        to->instance == RINGBUS_ANY ? rbi_cluster_find(bus, to->cluster) : NULL;
+    if (cluster == NULL) {
+        return rbi_send_resolve(bus, to, by->keyed, by->key, out);
+    }
+    const struct rbi_pick pick = rbi_attributes_pick(attributes, by);
+    struct rbi_end *end = rbi_cluster_pick_for(bus, cluster, &pick);
+    if (end == NULL || !end->usable ||
+        (to->incarnation != 0 && to->incarnation != end->peer.incarnation)) {
+        return rbi_send_no_peer(bus, to);
+    }
+    attributes->present |= RBI_ATTRIBUTE_EPOCH;
+    attributes->epoch = (uint16_t)cluster->epoch;
+    attributes->diverted = cluster->diverted;
+    *out = end;
+    return 0;
+}
+
+int rbi_attributes_send(struct ringbus *bus,
+                        const struct ringbus_addr *to,
+                        struct rbi_outgoing *out,
+                        struct rbi_attributes *attributes)
+{
+    const struct rbi_choosing by = {.keyed = (out->flags & RINGBUS_KEY) != 0, .key = out->key};
+    struct rbi_end *end = NULL;
+    out->attributes = attributes;
+    if (to == NULL || to->instance != RINGBUS_ANY || out->size > bus->size_max) {
+        return rbi_send_any(bus, to, out);
+    }
+    int r = rbi_attributes_resolve(bus, to, &by, attributes, &end);
+    if (r == 0) {
+        out->record_flags = RBI_RECORD_ANY;
+        r = rbi_send_one(bus, end, out);
+    }
+    if (r != 0) {
+        return r;
+    }
+    rbi_count(bus, RBI_COUNTER_diverted, attributes->diverted ? 1 : 0);
+    return 1;
+}
+
 static int send_with(struct ringbus *bus,
                      const struct ringbus_addr *to,
                      struct rbi_outgoing *out,
@@ -147,14 +207,13 @@ static int send_with(struct ringbus *bus,
     }
     out->flags = options->flags & ~RINGBUS_NO_INHERIT;
     out->key = options->key;
-    out->attributes = &attributes;
     if (to != NULL && to->instance == RINGBUS_ANY && !bus->closing) {
         struct rbi_cluster *cluster = rbi_cluster_find(bus, to->cluster);
         if (cluster != NULL && rbi_failback_wanted(cluster)) {
-            return rbi_failback_send(bus, cluster, to, out);
+            return rbi_failback_send(bus, cluster, to, out, &attributes);
         }
     }
-    return rbi_send_any(bus, to, out);
+    return rbi_attributes_send(bus, to, out, &attributes);
 }
 
 int ringbus_send_with(struct ringbus *bus,

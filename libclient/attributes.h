@@ -14,6 +14,14 @@ struct rbi_end;
 struct rbi_outgoing;
 struct rbi_view;
 
+/** By what one instance of several is chosen, beside what the attributes say. */
+struct rbi_choosing {
+    bool keyed;
+    uint64_t key;
+    const int32_t *tried; /* instances that are not to be chosen again */
+    unsigned tried_count;
+};
+
 /** Longest timeout of a request. */
 #define RBI_TIMEOUT_MS_MAX 3600000U
 
@@ -36,6 +44,24 @@ int rbi_attributes_of(struct ringbus *bus,
 void rbi_attributes_inherit(const struct rbi_attributes *from, struct rbi_attributes *to);
 /** As the application sees them; valid as long as @p from. */
 void rbi_attributes_show(const struct rbi_attributes *from, struct ringbus_attributes *out);
+
+/** What they, and a key, ask of whoever is chosen. */
+struct rbi_pick rbi_attributes_pick(const struct rbi_attributes *attributes,
+                                    const struct rbi_choosing *by);
+/**
+ * Finds who is to get a message with them: of RINGBUS_ANY by all that they say of it; they note
+ * by which epoch, and whether the key's owner was passed over. 0 or a public error (noted)
+ */
+int rbi_attributes_resolve(struct ringbus *bus,
+                           const struct ringbus_addr *to,
+                           const struct rbi_choosing *by,
+                           struct rbi_attributes *attributes,
+                           struct rbi_end **out);
+/** Sends one message with them. @return as ringbus_send() */
+int rbi_attributes_send(struct ringbus *bus,
+                        const struct ringbus_addr *to,
+                        struct rbi_outgoing *out,
+                        struct rbi_attributes *attributes);
 
 /** Takes them from a record with RBI_RECORD_ATTRIBUTES into its view. Untrusted. 0; -EPROTO */
 int rbi_attributes_view(const struct rbi_record *record, struct rbi_view *view);

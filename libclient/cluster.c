@@ -316,15 +316,30 @@ static bool is_tried(const struct rbi_pick *pick, const struct rbi_end *end)
     return false;
 }
 
-RBI_COLD struct rbi_end *
-rbi_cluster_pick_for(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_pick *pick)
+/* Without a key: one that was not tried, from a place that differs from pick to pick. */
+static struct rbi_end *untried(const struct rbi_choice *choice, const struct rbi_pick *pick)
 {
-    if ((cluster->dispatch_stale & (RBI_DISPATCH_STALE | RBI_DISPATCH_HELD)) != 0) {
-        rbi_cluster_refresh(bus, cluster);
+    struct rbi_end *doubtful = NULL;
+    for (unsigned i = 0; i < choice->ready_count; i++) {
+        struct rbi_end *end = choice->ready[(choice->used + i) % choice->ready_count];
+        if (!end->usable || is_tried(pick, end)) {
+            continue;
+        }
+        if (!end->fsm.suspect && !end->avoided) {
+            return end;
+        }
+        doubtful = end;
     }
+    return doubtful;
+}
+
+RBI_COLD struct rbi_end *rbi_cluster_pick_held_for(struct ringbus *bus,
+                                                   struct rbi_cluster *cluster,
+                                                   const struct rbi_pick *pick)
+{
     cluster->refusal = (struct rbi_refusal){.error = 0};
     cluster->diverted = false;
-    if (cluster->held || cluster->choice == NULL) {
+    if (cluster->choice == NULL) {
         return NULL;
     }
     const struct rbi_choice_class class = class_of(cluster, pick);
@@ -336,13 +351,19 @@ rbi_cluster_pick_for(struct ringbus *bus, struct rbi_cluster *cluster, const str
     choice->used = ++bus->picks;
     struct rbi_end *end = pick_or_tell(bus, cluster, choice, pick->keyed, pick->key);
     const bool by_key = pick->keyed && choice->by_key;
-    for (unsigned i = 1; end != NULL && is_tried(pick, end); i++) {
-        if (by_key || i > choice->ready_count) {
-            return NULL;
-        }
-        end = pick_or_tell(bus, cluster, choice, false, 0);
+    if (end == NULL || !is_tried(pick, end)) {
+        return end;
     }
-    return end;
+    return by_key ? NULL : untried(choice, pick);
+}
+
+RBI_COLD struct rbi_end *
+rbi_cluster_pick_for(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_pick *pick)
+{
+    if ((cluster->dispatch_stale & (RBI_DISPATCH_STALE | RBI_DISPATCH_HELD)) != 0) {
+        rbi_cluster_refresh(bus, cluster);
+    }
+    return cluster->held ? NULL : rbi_cluster_pick_held_for(bus, cluster, pick);
 }
 
 /* ---- time -------------------------------------------------------------------------------- */

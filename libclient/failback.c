@@ -52,8 +52,7 @@ static int keep(struct ringbus *bus,
         return rbi_fail(bus, RINGBUS_E_FULL, "%u messages to %s are kept already", caller->kept,
                         cluster->path);
     }
-    struct rbi_kept_message *kept =
-        caller != NULL && out->size <= bus->size_max ? malloc(sizeof *kept + out->size) : NULL;
+    struct rbi_kept_message *kept = caller != NULL ? malloc(sizeof *kept + out->size) : NULL;
     if (kept == NULL) {
         return rbi_fail(bus, RINGBUS_E_NO_MEMORY, "no memory to keep a message to %s",
                         cluster->path);
@@ -87,15 +86,14 @@ static int keep(struct ringbus *bus,
 int rbi_failback_send(struct ringbus *bus,
                       struct rbi_cluster *cluster,
                       const struct ringbus_addr *to,
-                      struct rbi_outgoing *out)
+                      struct rbi_outgoing *out,
+                      struct rbi_attributes *attributes)
 {
-    if (out->size > bus->size_max) {
-        return rbi_send_any(bus, to, out); /* it says why */
-    }
-    if (cluster->caller != NULL && cluster->caller->kept > 0) {
+    out->attributes = attributes;
+    if (cluster->caller != NULL && cluster->caller->kept > 0 && out->size <= bus->size_max) {
         return keep(bus, cluster, to, out); /* not past those before it */
     }
-    const int r = rbi_send_any(bus, to, out);
+    const int r = rbi_attributes_send(bus, to, out, attributes);
     return r < 0 && may_pass(r) ? keep(bus, cluster, to, out) : r;
 }
 
@@ -111,7 +109,7 @@ static void fill_parts(const struct rbi_kept_message *kept, struct ringbus_part 
 }
 
 /* @return as ringbus_send() */
-static int send_kept(struct ringbus *bus, const struct rbi_kept_message *kept)
+static int send_kept(struct ringbus *bus, struct rbi_kept_message *kept)
 {
     struct ringbus_part parts[RINGBUS_PARTS_MAX];
     struct rbi_outgoing out = {.kind = RBI_RECORD_ONEWAY,
@@ -120,13 +118,12 @@ static int send_kept(struct ringbus *bus, const struct rbi_kept_message *kept)
                                .parts = parts,
                                .part_count = kept->part_count,
                                .size = kept->size,
-                               .chunk = RBI_CHUNK_NONE,
-                               .attributes = &kept->attributes};
+                               .chunk = RBI_CHUNK_NONE};
     fill_parts(kept, parts);
     /* Nothing that the application has offered is refused here. */
     const uint64_t full = bus->counters[RBI_COUNTER_full];
     const uint64_t no_peer = bus->counters[RBI_COUNTER_no_peer];
-    const int r = rbi_send_any(bus, &kept->to, &out);
+    const int r = rbi_attributes_send(bus, &kept->to, &out, &kept->attributes);
     bus->counters[RBI_COUNTER_full] = full;
     bus->counters[RBI_COUNTER_no_peer] = no_peer;
     return r;
@@ -179,7 +176,7 @@ static struct rbi_kept_message *take_out(struct ringbus *bus, struct rbi_kept_me
 }
 
 /* What becomes of one now. @return 0 it stays; 1 it was sent; else it is given back with that */
-static int try_kept(struct ringbus *bus, const struct rbi_kept_message *kept, uint64_t now_ns)
+static int try_kept(struct ringbus *bus, struct rbi_kept_message *kept, uint64_t now_ns)
 {
     const struct rbi_attributes *attributes = &kept->attributes;
     const struct rbi_cluster *cluster = rbi_cluster_find(bus, kept->to.cluster);

@@ -29,7 +29,8 @@ bool rbi_failback_wanted(const struct rbi_cluster *cluster);
 int rbi_failback_send(struct ringbus *bus,
                       struct rbi_cluster *cluster,
                       const struct ringbus_addr *to,
-                      struct rbi_outgoing *out);
+                      struct rbi_outgoing *out,
+                      struct rbi_attributes *attributes);
 /** A link has become usable: the next tick tries all. */
 void rbi_failback_link_up(struct ringbus *bus);
 /** Tries those that are kept. In poll only. @return when to look again */

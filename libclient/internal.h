@@ -591,6 +591,9 @@ void rbi_cluster_suspicion(struct ringbus *bus, const struct rbi_end *end);
 /** The same in a cluster that is held and refreshed, for what it is held for. */
 struct rbi_end *
 rbi_cluster_pick_held(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t key);
+struct rbi_end *rbi_cluster_pick_held_for(struct ringbus *bus,
+                                          struct rbi_cluster *cluster,
+                                          const struct rbi_pick *pick);
 
 /** The choices are to be made anew at that time at the latest. */
 void rbi_cluster_again(struct ringbus *bus, struct rbi_cluster *cluster, uint64_t due_ns);

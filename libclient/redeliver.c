@@ -85,6 +85,19 @@ static int send_on(struct ringbus *bus, struct rbi_end *to, const struct rbi_out
     return r;
 }
 
+/* Whom one goes on to, by all that was said of it; NULL: nobody now. */
+static struct rbi_end *
+pick_next(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_returned *returned)
+{
+    const bool keyed = (returned->record.flags & RBI_RECORD_KEY) != 0;
+    if (returned->view.message.attributes == NULL) {
+        return rbi_cluster_pick_held(bus, cluster, keyed, returned->record.key);
+    }
+    const struct rbi_choosing by = {.keyed = keyed, .key = returned->record.key};
+    const struct rbi_pick pick = rbi_attributes_pick(&returned->view.attributes, &by);
+    return rbi_cluster_pick_held_for(bus, cluster, &pick);
+}
+
 /* @return true when it has gone on, or nobody waits for it any more; false: not now */
 static bool go_on(struct ringbus *bus, struct rbi_end *end, const struct rbi_returned *returned)
 {
@@ -116,7 +129,7 @@ static bool go_on(struct ringbus *bus, struct rbi_end *end, const struct rbi_ret
     }
     rbi_cluster_refresh(bus, cluster);
     for (unsigned tries = keyed ? 1 : cluster->member_count; tries > 0; tries--) {
-        struct rbi_end *to = rbi_cluster_pick_held(bus, cluster, keyed, record->key);
+        struct rbi_end *to = pick_next(bus, cluster, returned);
         if (to == NULL || !to->usable) {
             break;
         }

@@ -191,62 +191,33 @@ void rbi_retry_note(struct ringbus *bus,
 
 /* ---- whom ----------------------------------------------------------------------------------- */
 
-static bool was_tried(const struct rbi_ask *ask, const struct rbi_end *end)
-{
-    for (unsigned i = 0; i < ask->tried_count; i++) {
-        if (ask->tried[i] == end->peer.instance) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* One that was not asked yet, in turn from a place of its own for each; suspects last. */
-static struct rbi_end *
-another(struct ringbus *bus, const struct rbi_ask *ask, const struct rbi_cluster *cluster)
-{
-    struct rbi_end *suspect = NULL;
-    if (cluster->ready_count == 0) {
-        return NULL;
-    }
-    const unsigned first = (unsigned)rbi_random_below(bus, cluster->ready_count);
-    for (unsigned i = 0; i < cluster->ready_count; i++) {
-        const unsigned at =
-            first + i < cluster->ready_count ? first + i : first + i - cluster->ready_count;
-        struct rbi_end *end = cluster->ready[at];
-        if (!end->usable || was_tried(ask, end)) {
-            continue;
-        }
-        if (!end->fsm.suspect && !end->avoided) {
-            return end;
-        }
-        suspect = end;
-    }
-    return suspect;
-}
-
 int rbi_retry_choose(struct ringbus *bus, struct rbi_ask *ask, struct rbi_end **out)
 {
     /* Copies of a request go to whoever is there: a key says no more than what it is about. */
     const bool keyed = (ask->flags & RINGBUS_KEY) != 0 && ask->mode != RBI_RETRY_FORKING;
+    /* Nor does it once its owner was asked in vain, or cannot be reached: then it is marked. */
+    const bool elsewhere =
+        keyed && (ask->diverting || (ask->mode == RBI_RETRY_FAILOVER && ask->tried_count > 0));
+    const struct rbi_choosing by = {.keyed = keyed && !elsewhere,
+                                    .key = ask->key,
+                                    .tried = ask->tried,
+                                    .tried_count = ask->tried_count};
     struct rbi_end *end = NULL;
-    int r = rbi_send_resolve(bus, &ask->to, keyed, ask->key, &end);
-    if (RBI_UNLIKELY(bus->probing) && r == 0) {
-        rbi_probe_route(bus, &ask->to, keyed, &end);
+    int r = rbi_attributes_resolve(bus, &ask->to, &by, &ask->attributes, &end);
+    if (r != 0 && ask->tried_count > 0) {
+        if (!ask->once && !by.keyed) {
+            const struct rbi_choosing any = {.keyed = false};
+            r = rbi_attributes_resolve(bus, &ask->to, &any, &ask->attributes, &end);
+        } else {
+            r = RINGBUS_E_NO_INSTANCE; /* no other */
+        }
     }
-    if (r != 0 || ask->to.instance != RINGBUS_ANY || !was_tried(ask, end)) {
+    if (r == 0) {
+        if (RBI_UNLIKELY(bus->probing)) {
+            rbi_probe_route(bus, &ask->to, by.keyed, &end);
+        }
+        ask->attributes.diverted |= elsewhere;
         *out = end;
-        return r;
     }
-    if (keyed && ask->mode != RBI_RETRY_FAILOVER) {
-        return rbi_fail_fast(bus, RINGBUS_E_NOT_OWNER, &end->peer, 0);
-    }
-    const struct rbi_cluster *cluster = rbi_cluster_find(bus, ask->to.cluster);
-    struct rbi_end *other = cluster != NULL ? another(bus, ask, cluster) : NULL;
-    ask->attributes.diverted = keyed && other != NULL;
-    if (other == NULL && ask->once) {
-        return rbi_fail_fast(bus, RINGBUS_E_NO_INSTANCE, &end->peer, 0);
-    }
-    *out = other != NULL ? other : end;
-    return 0;
+    return r;
 }

@@ -25,7 +25,7 @@ struct rbi_caller {
     enum ringbus_retry retry; /* of the target; AUTO: as the policy of the bus says */
     uint32_t retry_tries;     /* beyond the first; 0: as the policy says */
     uint32_t wait_ms;
-    bool divert;
+    bool divert; /* a key whose owner is out of reach goes elsewhere after that */
     struct rbi_retry_budget budget;
     unsigned kept;                   /* messages in bus->kept (failback.c) */
     uint64_t kept_pass;              /* of that list, which could not send the first of them */
@@ -64,6 +64,7 @@ struct rbi_ask {
     bool once;        /* no instance twice */
     bool owner_again; /* NOT_OWNER was followed once */
     bool again;       /* what is sent next is a retry */
+    bool diverting;   /* the owner of its key is out of reach, and others may be asked */
     int32_t tried[RBI_TRIES_MAX];
     uint32_t tries;
     uint32_t under_way;
@@ -95,8 +96,10 @@ struct rbi_ask *rbi_ask_obtain(struct rbi_asks *asks, uint64_t size);
 void rbi_ask_release(struct rbi_asks *asks, struct rbi_ask *ask);
 /** Asks as many at once as its mode says. 0; a public error (noted): nobody was asked */
 int rbi_ask_first(struct ringbus *bus, struct rbi_ask *ask, uint64_t now_ns);
-/** Nobody can take it now, and that may change. @return whether it waits for that */
-bool rbi_ask_wait(struct ringbus *bus, struct rbi_ask *ask, int error, uint64_t now_ns);
+/** Nobody can take it now: it waits, or goes elsewhere, if its target says so. 0; the error */
+int rbi_ask_wait(struct ringbus *bus, struct rbi_ask *ask, int error, uint64_t now_ns);
+/** Whether another with the same key waits: it goes first. */
+bool rbi_ask_is_behind(const struct ringbus *bus, const struct rbi_ask *ask);
 /** Has the next tick end it, as not sent. */
 void rbi_ask_end_later(struct ringbus *bus, struct rbi_ask *ask, int error);
 /** Looks at those that are due. In poll only. @return when to look again */

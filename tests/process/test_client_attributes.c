@@ -429,6 +429,40 @@ static void test_redelivered_with_them(void **state)
     client.on_event = NULL;
 }
 
+/* A tag says where a message may go: also when it goes on because its receiver ended. */
+static void test_tag_leads(void **state)
+{
+    (void)state;
+    static struct node tagged;
+    const struct ringbus_part part = {"abc", 3};
+    struct ringbus_message_options with_tag = {.struct_size = sizeof with_tag, .tag = "canary"};
+    const pid_t pid = open_with_deaf(RINGBUS_ON_DOWN_REDELIVER);
+    seen_count = 0;
+    server.on_message = NULL;
+    tagged.on_message = on_look;
+    /* Deaf without a tag: what has none goes there, or to the other that has none. */
+    struct ringbus_options options = node_options(&cluster, SERVER "/7");
+    options.tags = "canary";
+    node_open_with(&tagged, &options);
+    node_open(&server, &cluster, SERVER_1);
+    RUN_UNTIL(client.events[RINGBUS_EVENT_READY] == 3, NODE_MS, &client, &tagged, &server);
+    for (unsigned i = 0; i < 20; i++) {
+        assert_int_equal(ringbus_send_with(client.bus, &to, &part, 1, &with_tag), 1);
+    }
+    RUN_UNTIL(tagged.messages == 20, NODE_MS, &client, &tagged, &server);
+    for (unsigned i = 0; i < 20; i++) {
+        assert_int_equal(ringbus_send_with(client.bus, &to, &part, 1, NULL), 1);
+    }
+    child_kill(pid);
+    RUN_UNTIL(server.messages == 20, NODE_MS, &client, &tagged, &server);
+    assert_int_equal(tagged.messages, 20);
+    assert_true(node_stats(&client).redelivered > 0);
+    node_close(&client);
+    node_close(&tagged);
+    node_close(&server);
+    client.on_event = NULL;
+}
+
 /* ---------------------------------------------------------------------------------------------- */
 
 static int setup(void **state)
@@ -449,7 +483,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arrive_by_every_way),     cmocka_unit_test(test_options_out_of_range),
         cmocka_unit_test(test_nested_requests_inherit), cmocka_unit_test(test_given_back_with_them),
-        cmocka_unit_test(test_redelivered_with_them),
+        cmocka_unit_test(test_redelivered_with_them),   cmocka_unit_test(test_tag_leads),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
