@@ -127,6 +127,7 @@ static void use_inherited(void)
     REFUSED(ringbus_send_with(bus, &addr, NULL, 0, NULL));
     REFUSED(ringbus_request_with(bus, &addr, NULL, 0, NULL, node_on_result, &a));
     REFUSED(ringbus_degrade(bus, PEER, NULL, 0));
+    HARMLESS(ringbus_retry_after_us(bus), == 0);
     REFUSED(ringbus_reply_refused(bus, &to, RINGBUS_E_SHED, 0));
     REFUSED(ringbus_claim(bus, &addr, 0, 1, 0, &claim));
     REFUSED(ringbus_commit(bus, &claim, 1));
