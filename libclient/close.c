@@ -34,6 +34,7 @@ void rbi_handle_free(struct ringbus *bus)
     rbi_watched_deinit(&bus->watches);
     rbi_events_deinit(&bus->events);
     rbi_owned_free(bus);
+    rbi_gate_deinit(&bus->gate);
     rbi_calls_deinit(&bus->calls);
     rbi_asks_deinit(bus);
     rbi_outcomes_deinit(&bus->outcomes);

@@ -404,6 +404,9 @@ void rbi_cluster_miss(struct ringbus *bus,
 
 void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
 {
+    if (end->phase == RBI_END_LINKED) {
+        rbi_gate_attach(bus, end);
+    }
     struct rbi_cluster *cluster = rbi_cluster_find(bus, end->peer.cluster);
     if (cluster == NULL) {
         return;

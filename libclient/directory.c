@@ -87,6 +87,7 @@ void rbi_directory_look(struct ringbus *bus)
         rbi_owned_look(bus);
     }
     rbi_labels_look(bus);
+    rbi_gate_look(bus);
     /* The policy of one may bring others, or let go of them: those are looked at as well. */
     for (unsigned i = 0; i < bus->cluster_count; i++) {
         struct rbi_cluster *cluster = bus->clusters[i];

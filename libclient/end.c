@@ -454,6 +454,7 @@ void rbi_end_free(struct ringbus *bus, struct rbi_end *end)
     rbi_end_unindex(bus, end);
     rbi_turn_remove(bus, end);
     rbi_outcomes_detach(bus, end);
+    rbi_limit_detach(end);
     if (rbi_residue_keep(bus, end)) {
         return;
     }
@@ -465,6 +466,7 @@ void rbi_end_free(struct ringbus *bus, struct rbi_end *end)
     free(end->tx.inside);
     free(end->may_send);
     free(end->may_get);
+    free(end->gate_limits);
     if (end->bell >= 0) {
         rbi_epoll_remove(bus, end->bell);
         rbi_bell_close(end->bell);
@@ -473,8 +475,6 @@ void rbi_end_free(struct ringbus *bus, struct rbi_end *end)
     rbi_segment_deinit(&end->peer_side);
     rbi_segment_deinit(&end->peer_page);
     rbi_peer_pool_unref(end->peer_pool);
-    rbi_limiter_unref(end->limiter);
-    rbi_inflight_unref(end->inflight);
     if (bus->loop_end == end) {
         bus->loop_end = NULL;
     }

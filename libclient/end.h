@@ -68,6 +68,8 @@ struct rbi_end {
     uint8_t pending_tries;   /* ticks in a row that found none for them */
     uint8_t idle_rings;      /* rings in a row that brought nothing */
     bool muted;        /* it rang too often for nothing: its bell is not listened to for a while */
+    bool gated;        /* each message is looked at (gate.h): it is never flowing */
+    bool held;         /* the next message stays in the lane for a while */
     bool hung_up;      /* the peer has ended its side of the bell: it reads our memory no more */
     bool residue;      /* the link has ended, some of its payloads have not (residue.c) */
     int bell;          /* our end of the pair; -1 for the loop */
@@ -126,9 +128,11 @@ struct rbi_end {
     struct rbi_end_drain drain;
     struct rbi_inflight *inflight; /* of the cluster of the peer; NULL: it is no target */
     struct rbi_limiter *limiter;
-    struct rbi_limit_words limit_words; /* of the limits that count for each instance */
-    struct rbi_acl_methods *may_send;   /* NULL: every method */
-    struct rbi_acl_methods *may_get;    /* of what comes; then never flowing: each is looked at */
+    struct rbi_limit_words limit_words;  /* of the limits that count for each instance */
+    struct rbi_gate_limits *gate_limits; /* of what comes; NULL: none concerns the peer */
+    uint64_t held_until_ns;              /* with held */
+    struct rbi_acl_methods *may_send;    /* NULL: every method */
+    struct rbi_acl_methods *may_get;     /* of what comes; then never flowing: each is looked at */
     struct rbi_segment own_side;
     struct rbi_segment peer_side;
     struct rbi_segment peer_page;

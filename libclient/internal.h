@@ -32,6 +32,7 @@
 #include "libclient/explain.h"
 #include "libclient/failback.h"
 #include "libclient/health.h"
+#include "libclient/gate.h"
 #include "libclient/labels.h"
 #include "libclient/limit.h"
 #include "libclient/load.h"
@@ -145,6 +146,7 @@ struct ringbus {
     bool external_loop;      /* ringbus_fd() was called */
     bool probing;            /* a request may be the probe that the daemon asked for */
     bool polling;            /* inside ringbus_poll(), which prepares an external loop at its end */
+    bool measured;           /* messages said how long they had waited, since the lanes were empty */
     bool chunk_starved;      /* a send found no chunk, or no slot for one */
     uint64_t returned;       /* references and chunks that came back so far */
     uint64_t returned_until; /* of them, when chunk_starved was set */
@@ -243,6 +245,7 @@ struct ringbus {
     char program[64];
     struct rbi_bus_error error;
     struct rbi_limit_refusal refusal;
+    struct rbi_gate gate;
 #ifdef RBI_DEBUG
     _Atomic(uint64_t) user_thread; /* thread inside a call now; 0 = none */
     unsigned user_depth;
@@ -952,6 +955,11 @@ bool rbi_spin(struct ringbus *bus, uint64_t now_ns);
 void rbi_spin_learn(struct rbi_spin *spin, uint64_t slept_ns);
 /** Whether something is in a lane. */
 bool rbi_wait_end_ready(const struct rbi_end *end);
+/** And may be read now. */
+static inline bool rbi_wait_end_due(const struct rbi_end *end)
+{
+    return !end->held && rbi_wait_end_ready(end);
+}
 void rbi_epoll_deinit(struct ringbus *bus);
 int rbi_epoll_init(struct ringbus *bus);
 int rbi_epoll_add(struct ringbus *bus, int fd, uint64_t tag, bool writable);

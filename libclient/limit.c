@@ -84,6 +84,15 @@ void rbi_limit_attach(struct rbi_cluster *cluster, struct rbi_end *end)
     rbi_limiter_unref(old);
 }
 
+void rbi_limit_detach(struct rbi_end *end)
+{
+    rbi_limiter_unref(end->limiter);
+    rbi_inflight_unref(end->inflight);
+    end->limiter = NULL;
+    end->inflight = NULL;
+    end->limited = false;
+}
+
 static void start_lease(struct rbi_limiter *limiter, unsigned position, uint64_t rate)
 {
     struct rbi_lease_holder *lease = &limiter->leases[position];

@@ -59,6 +59,8 @@ RBI_MUST_CHECK int
 rbi_limit_follow(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_policy *policy);
 /** An end of a cluster that we target is there: it is limited from now on, if the cluster is. */
 void rbi_limit_attach(struct rbi_cluster *cluster, struct rbi_end *end);
+/** Nothing is sent over it any more. */
+void rbi_limit_detach(struct rbi_end *end);
 /** A request over that link begins. @retval 0; RINGBUS_E_LIMITED (noted) as many wait as may */
 static inline int
 rbi_inflight_begin(struct ringbus *bus, const struct rbi_end *end, struct rbi_inflight *inflight);

@@ -144,7 +144,7 @@ static RBI_COLD int first_message(struct rbi_end *end)
         return -EPROTO; /* a message before READY, or behind one that was refused */
     }
     /* One that was parsed lies in the first mapping; without the second the next tries again. */
-    end->flowing = rbi_end_open_rx(end) == 0 && end->usable && end->may_get == NULL;
+    end->flowing = rbi_end_open_rx(end) == 0 && end->usable && end->may_get == NULL && !end->gated;
     return 0;
 }
 
@@ -192,6 +192,9 @@ static __attribute__((noinline)) int dispatch_attributed(struct ringbus *bus,
         return r;
     }
     const bool answer = record->kind == RBI_RECORD_REP || record->kind == RBI_RECORD_ERROR;
+    if (!answer && (view->attributes.present & RBI_ATTRIBUTE_SENT) != 0) {
+        rbi_gate_waited(bus, view->attributes.sent_ns);
+    }
     if (!answer && rbi_attributes_expired(bus, view)) {
         rbi_count(bus, RBI_COUNTER_expired, 1);
         if (view->message.reply_to.id != 0) {
@@ -206,9 +209,11 @@ static __attribute__((noinline)) int dispatch_attributed(struct ringbus *bus,
     return 0;
 }
 
-/* One that its sender has no right to send: a request is told so. 0; RBI_LANE_EMPTY; -EPROTO */
-static RBI_COLD int
-refuse(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record)
+/* One that is not handled: a request is told why. 0; RBI_LANE_EMPTY; -EPROTO */
+static RBI_COLD int refuse(struct ringbus *bus,
+                           struct rbi_end *end,
+                           const struct rbi_record *record,
+                           const struct rbi_gate_verdict *why)
 {
     struct rbi_view view;
     const struct rbi_peer_pool *pool = end->peer_pool;
@@ -218,15 +223,38 @@ refuse(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record
     if (r != 0) {
         return r;
     }
-    rbi_count(bus, RBI_COUNTER_denied, 1);
+    rbi_count(bus,
+              why->error == RINGBUS_E_DENIED    ? RBI_COUNTER_denied
+              : why->error == RINGBUS_E_LIMITED ? RBI_COUNTER_limited_in
+                                                : RBI_COUNTER_shed,
+              1);
     if (view.message.reply_to.id != 0) {
         /* Without room its own clock tells the sender. */
-        (void)rbi_reply_refused(bus, &view.message.reply_to, RINGBUS_E_DENIED, 0);
+        (void)rbi_reply_refused(bus, &view.message.reply_to, why->error, why->retry_ms);
     }
     if (view.referenced) {
         rbi_returns_put(&end->returns, (uint32_t)view.slot);
     }
     return 0;
+}
+
+#define PASSES 1
+
+/* Of a link whose messages are looked at, each. PASSES, or as deliver() */
+static __attribute__((noinline)) int
+check(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record)
+{
+    struct rbi_gate_verdict why = {.error = RINGBUS_E_DENIED};
+    if (end->may_get != NULL && !rbi_rights_may_come(bus, end, record)) {
+        return end->read_out ? RBI_LANE_EMPTY : refuse(bus, end, record, &why);
+    }
+    if (end->gated) {
+        why = rbi_gate_ask(bus, end, record);
+        if (why.hold || why.error != 0) {
+            return why.hold ? RBI_LANE_EMPTY : refuse(bus, end, record, &why);
+        }
+    }
+    return PASSES;
 }
 
 /*
@@ -248,8 +276,9 @@ deliver(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *recor
         if (first != 0) {
             return first;
         }
-        if (end->may_get != NULL && !rbi_rights_may_come(bus, end, record)) {
-            return end->read_out ? RBI_LANE_EMPTY : refuse(bus, end, record);
+        const int checked = check(bus, end, record);
+        if (checked != PASSES) {
+            return checked;
         }
     }
     int r = fill_view(end, record, pool, pool_bytes, rare, &view);
@@ -525,7 +554,7 @@ static unsigned sweep_quiet(struct ringbus *bus, unsigned max)
             bus->next_quiet = bus->active_count;
         }
         struct rbi_end *end = bus->ends[bus->next_quiet++];
-        if (RBI_UNLIKELY(rbi_wait_end_ready(end))) {
+        if (RBI_UNLIKELY(rbi_wait_end_due(end))) {
             rbi_turn_promote(bus, end);
             end->heard_ns = bus->now_ns;
             left -= poll_end(bus, end, left < RBI_BATCH_MAX ? left : RBI_BATCH_MAX);
@@ -549,6 +578,9 @@ static int do_poll(struct ringbus *bus, int max)
         left -= sweep_quiet(bus, left);
     }
     bus->counters[RBI_COUNTER_polls]++;
+    if (RBI_UNLIKELY(bus->measured) && left > 0) {
+        rbi_gate_emptied(bus);
+    }
     if (left == (unsigned)max) {
         rbi_core_idle_turn(bus);
         if (RBI_UNLIKELY(bus->tick_countdown % IDLE_LOOK == 0)) {

@@ -44,6 +44,7 @@ static void free_residue(struct ringbus *bus, struct rbi_end *end)
     free(end->tx.inside);
     free(end->may_send);
     free(end->may_get);
+    free(end->gate_limits);
     free(end);
 }
 

@@ -42,7 +42,7 @@ bool rbi_wait_lane_ready(struct ringbus *bus)
             at = 0;
         }
         struct rbi_end *end = bus->ends[at];
-        if (rbi_wait_end_ready(end)) {
+        if (rbi_wait_end_due(end)) {
             rbi_turn_promote(bus, end);
             bus->next_end = end->position;
             return true;
@@ -78,7 +78,7 @@ bool rbi_wait_turn_ready(struct ringbus *bus)
         if (bus->next_end >= bus->active_count) {
             bus->next_end = 0;
         }
-        if (rbi_wait_end_ready(bus->ends[bus->next_end])) {
+        if (rbi_wait_end_due(bus->ends[bus->next_end])) {
             return true;
         }
         bus->next_end++;
@@ -88,7 +88,7 @@ bool rbi_wait_turn_ready(struct ringbus *bus)
             bus->next_quiet = bus->active_count;
         }
         struct rbi_end *end = bus->ends[bus->next_quiet++];
-        if (rbi_wait_end_ready(end)) {
+        if (rbi_wait_end_due(end)) {
             rbi_turn_promote(bus, end);
             return true;
         }

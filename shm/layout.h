@@ -147,7 +147,9 @@ enum rbi_endpoint_state {
     X(limited, "sends refused because a limit of the policy was reached")                          \
     X(limited_dry, "sends that a limit in a dry run would have refused")                           \
     X(denied, "messages that came without the right to be sent, and were dropped")                 \
-    X(not_owner, "requests refused because another instance owns their key")
+    X(not_owner, "requests refused because another instance owns their key")                       \
+    X(limited_in, "requests of others that a limit of this cluster refused")                       \
+    X(shed, "requests of others refused because more came than could be done")
 
 enum rbi_counter {
 #define RBI_COUNTER_ENUM(name, text) RBI_COUNTER_##name,

@@ -1251,7 +1251,9 @@ RINGBUS_API int ringbus_explain_text(struct ringbus *bus,
     X(limited, "sends refused because a limit of the policy was reached")                          \
     X(limited_dry, "sends that a limit in a dry run would have refused")                           \
     X(denied, "messages that came without the right to be sent, and were dropped")                 \
-    X(not_owner, "requests refused because another instance owns their key")
+    X(not_owner, "requests refused because another instance owns their key")                       \
+    X(limited_in, "requests of others that a limit of this cluster refused")                       \
+    X(shed, "requests of others refused because more came than could be done")
 
 struct ringbus_stats {
     size_t struct_size; /**< set by the caller: sizeof(struct ringbus_stats) */

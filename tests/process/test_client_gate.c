@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a receiver refuses. Features 2.8 (b): a limit by link, kept where messages are read:
+ * requests are answered, everything else waits in the lane of who sent too much, nobody else's.
+ * Features 2.9: one that cannot keep up sheds requests, the least important first, and says so.
+ */
+#include "libclient/internal.h"
+#include "support/bus.h"
+#include "support/test.h"
+
+#include <string.h>
+
+#define LIMITED "/game/eu/pc/w1/core/limited"
+#define BUSY    "/game/eu/pc/w1/core/busy"
+
+static const char config[] =
+    "clusters:\n"
+    "  - match: " LIMITED "\n"
+    "    limits: [{id: reading, scope: receiver, rate: 20, burst: 5, caller: " BUSY "/*}]\n"
+    "  - match: " BUSY "\n"
+    "    overload: {sojourn_target: 5ms}\n";
+
+static struct cluster cluster;
+static struct node server;
+static struct node loud;  /* whom the limit concerns */
+static struct node quiet; /* whom it does not */
+static struct ringbus_addr to;
+
+static int group_setup(void **state)
+{
+    (void)state;
+    bus_shared_reset();
+    return cluster_up(&cluster, config);
+}
+
+static int group_teardown(void **state)
+{
+    (void)state;
+    cluster_down(&cluster);
+    return 0;
+}
+
+static void open_all(const char *path, node_message_fn handler)
+{
+    server = (struct node){.on_message = handler};
+    loud = (struct node){.bus = NULL};
+    quiet = (struct node){.bus = NULL};
+    node_open(&server, &cluster, path);
+    node_open(&loud, &cluster, BUSY "/9");
+    node_open(&quiet, &cluster, NULL);
+    to = node_target(&loud, path, 1, &server);
+    (void)node_target(&quiet, path, 1, &server);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    node_close(&quiet);
+    node_close(&loud);
+    node_close(&server);
+    return 0;
+}
+
+/* ---- by link -------------------------------------------------------- */
+
+static void answer(struct node *node, const struct ringbus_message *message)
+{
+    if (message->kind == RINGBUS_KIND_REQUEST) {
+        CHECK(ringbus_reply(node->bus, &message->reply_to, NULL, 0, 0) == 1);
+    }
+}
+
+static int setup_limited(void **state)
+{
+    (void)state;
+    open_all(LIMITED "/1", answer);
+    return 0;
+}
+
+static unsigned refused;      /* results with an error */
+static uint32_t retry_ms_min; /* the least that they said */
+
+static void on_result(struct ringbus *bus, const struct ringbus_result *result, void *context)
+{
+    node_on_result(bus, result, context);
+    if (result->outcome == RINGBUS_NOT_SENT) {
+        refused++;
+        retry_ms_min =
+            retry_ms_min < result->retry_after_ms ? retry_ms_min : result->retry_after_ms;
+    }
+}
+
+static void ask(struct node *node, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        CHECK(ringbus_request(node->bus, &to, 0, "q", 1, 0, 30000, on_result, node) == 1);
+    }
+}
+
+static void test_requests_over_the_limit_are_answered(void **state)
+{
+    (void)state;
+    refused = 0;
+    retry_ms_min = UINT32_MAX;
+    ask(&loud, 50);
+    ask(&quiet, 50);
+    RUN_UNTIL(loud.replies[RINGBUS_REPLIED] + refused == 50, NODE_MS, &server, &loud, &quiet);
+    RUN_UNTIL(quiet.replies[RINGBUS_REPLIED] == 50, NODE_MS, &server, &loud, &quiet);
+    CHECK(loud.replies[RINGBUS_REPLIED] >= 5 && refused > 0);
+    CHECK(loud.reply_error == RINGBUS_E_LIMITED || loud.reply_error == 0);
+    CHECK(retry_ms_min > 0 && retry_ms_min <= 51);
+    CHECK(node_stats(&server).limited_in == refused);
+}
+
+static uint64_t from_loud;
+static uint64_t from_quiet;
+
+static void count_from(struct node *node, const struct ringbus_message *message)
+{
+    (void)node;
+    *(strstr(message->from_path, BUSY) != NULL ? &from_loud : &from_quiet) += 1;
+}
+
+static void test_messages_over_the_limit_wait_in_their_own_lane(void **state)
+{
+    (void)state;
+    from_loud = 0;
+    from_quiet = 0;
+    server.on_message = count_from;
+    const uint64_t from_ns = rbi_now_ns();
+    for (unsigned i = 0; i < 15; i++) {
+        CHECK(ringbus_send(loud.bus, &to, 0, "x", 1, 0) == 1);
+    }
+    for (unsigned i = 0; i < 100; i++) {
+        CHECK(ringbus_send(quiet.bus, &to, 0, "x", 1, 0) == 1);
+    }
+    RUN_UNTIL(from_quiet == 100, NODE_MS, &server, &loud, &quiet);
+    const uint64_t sleeps = node_stats(&server).sleeps;
+    /* None is lost and each comes when it is due: ten more at 20 a second. */
+    RUN_UNTIL(from_loud == 15, NODE_MS, &server, &loud, &quiet);
+    CHECK(rbi_now_ns() - from_ns >= 480 * RBI_NS_PER_MS);
+    /* Meanwhile it slept: what may not be read yet wakes nobody. */
+    CHECK(node_stats(&server).sleeps > sleeps);
+    CHECK(loud.events[RINGBUS_EVENT_DOWN] == 0 && server.events[RINGBUS_EVENT_DOWN] == 0);
+}
+
+/* ---- more than can be done -------------------------------------------------------- */
+
+static uint64_t work_until_ns;
+static unsigned handled[RINGBUS_PRIORITY_MAX + 1];
+
+static void work(struct node *node, const struct ringbus_message *message)
+{
+    if (message->kind != RINGBUS_KIND_REQUEST) {
+        return;
+    }
+    const uint64_t from_ns = rbi_now_ns();
+    handled[message->attributes != NULL ? message->attributes->priority : 0]++;
+    while (rbi_now_ns() - from_ns < RBI_NS_PER_MS && from_ns < work_until_ns) {
+        /* busy */
+    }
+    CHECK(ringbus_reply(node->bus, &message->reply_to, NULL, 0, 0) == 1);
+}
+
+static int setup_busy(void **state)
+{
+    (void)state;
+    memset(handled, 0, sizeof handled);
+    open_all(BUSY "/1", work);
+    return 0;
+}
+
+static int ask_with(struct node *node, unsigned priority)
+{
+    const struct ringbus_part part = {"q", 1};
+    const struct ringbus_message_options options = {
+        .struct_size = sizeof options, .timeout_ms = 20000, .priority = priority};
+    return ringbus_request_with(node->bus, &to, &part, 1, &options, on_result, node);
+}
+
+static void test_overload_sheds_the_least_important_first(void **state)
+{
+    (void)state;
+    unsigned asked[2] = {0, 0};
+    refused = 0;
+    work_until_ns = RBI_NEVER;
+    /* Always some tens of milliseconds behind. */
+    const uint64_t deadline_ms = test_now_ms() + NODE_MS;
+    while (node_stats(&server).shed < 50) {
+        CHECK(test_now_ms() < deadline_ms);
+        for (unsigned i = 0; i < 2; i++) {
+            struct node *node = i == 0 ? &loud : &quiet;
+            const unsigned ended = node->replies[RINGBUS_REPLIED] + node->replies[RINGBUS_NOT_SENT];
+            for (unsigned n = ended; asked[i] < n + 40; asked[i]++) {
+                CHECK(ask_with(node, i == 0 ? 0 : 3) == 1);
+            }
+        }
+        (void)ringbus_poll(server.bus, 8); /* of 80: what it finds has waited */
+        nodes_step((struct node *const[]){&loud, &quiet}, 2);
+    }
+    RUN_UNTIL(refused > 0, NODE_MS, &loud);
+    CHECK(quiet.replies[RINGBUS_NOT_SENT] == 0); /* of the highest priority none */
+    CHECK(loud.replies[RINGBUS_NOT_SENT] == refused);
+    CHECK(loud.reply_error == RINGBUS_E_SHED || loud.reply_error == 0);
+    /* It is over with the load. */
+    work_until_ns = 0;
+    RUN_UNTIL(loud.replies[RINGBUS_REPLIED] + loud.replies[RINGBUS_NOT_SENT] == asked[0] &&
+                  quiet.replies[RINGBUS_REPLIED] == asked[1],
+              NODE_MS, &server, &loud, &quiet);
+    RUN_UNTIL(!server.bus->gate.sheds &&
+                  rbi_load_rlx(&server.bus->page->state) == RBI_ENDPOINT_READY,
+              NODE_MS, &server, &loud, &quiet);
+    const unsigned before = refused;
+    for (unsigned i = 0; i < 20; i++) {
+        const unsigned replied = loud.replies[RINGBUS_REPLIED];
+        CHECK(ask_with(&loud, 0) == 1);
+        RUN_UNTIL(loud.replies[RINGBUS_REPLIED] == replied + 1, NODE_MS, &server, &loud, &quiet);
+    }
+    CHECK(refused == before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_requests_over_the_limit_are_answered, setup_limited,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_messages_over_the_limit_wait_in_their_own_lane,
+                                        setup_limited, teardown),
+        cmocka_unit_test_setup_teardown(test_overload_sheds_the_least_important_first, setup_busy,
+                                        teardown),
+    };
+    return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}
