@@ -99,6 +99,7 @@ struct rbi_refusal {
     int32_t instance;
     uint8_t stage; /* enum rbi_route_stage */
     uint8_t rule;
+    uint64_t realm; /* cluster of that instance: of another business, perhaps */
 };
 
 #endif

@@ -247,6 +247,7 @@ rbi_keyed_elsewhere(struct rbi_cluster *cluster, const struct rbi_choice *choice
         return NULL; /* nobody owns anything: the chain says why */
     }
     cluster->refusal.instance = keyed->members[owner].instance;
+    cluster->refusal.realm = choice->realm->id;
     if (bit_get(keyed->absent, owner)) {
         cluster->refusal.error = RINGBUS_E_RESTARTING;
         return NULL;

@@ -22,7 +22,7 @@ static RBI_COLD int refuse(struct ringbus *bus, const struct rbi_cluster *cluste
 {
     const struct rbi_refusal *refusal = &cluster->refusal;
     if (refusal->instance != 0) {
-        const struct rbi_pidf owner = {.cluster = cluster->id, .instance = refusal->instance};
+        const struct rbi_pidf owner = {.cluster = refusal->realm, .instance = refusal->instance};
         return rbi_fail_fast(bus, refusal->error, &owner, 0);
     }
     const enum rbi_route_stage stage = (enum rbi_route_stage)refusal->stage;

@@ -5,6 +5,7 @@
  * and go with the target, and with the configuration.
  */
 #include "support/bus.h"
+#include "support/raw.h"
 #include "support/test.h"
 
 #include <stdio.h>
@@ -108,6 +109,21 @@ static void test_import_and_target(void **state)
     node_close(&caller);
 }
 
+/* A key whose owner, of another business, is not linked: the refusal names it, none of ours. */
+static void test_refusal_names_the_other_business(void **state)
+{
+    (void)state;
+    struct ringbus_addr shop;
+    struct raw silent; /* registers, and answers nobody */
+    open_caller(&shop);
+    CHECK(raw_up(&silent, cluster.socket, SHOP("game_b") "/7") == 0);
+    RUN_UNTIL(ringbus_send(caller.bus, &shop, 7, "", 0, RINGBUS_KEY) == RINGBUS_E_NOT_READY,
+              NODE_MS, &caller);
+    assert_non_null(strstr(ringbus_errmsg(caller.bus), SHOP("game_b") "/7"));
+    raw_close(&silent);
+    node_close(&caller);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -126,6 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_own_first_then_in_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_import_and_target, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refusal_names_the_other_business, setup, teardown),
     };
     return cmocka_run_group_tests_name("realm", tests, NULL, NULL);
 }
