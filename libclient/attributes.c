@@ -142,6 +142,7 @@ struct rbi_pick rbi_attributes_pick(const struct rbi_attributes *attributes,
                             .key = by->key,
                             .tag = attributes->tag,
                             .method = attributes->method,
+                            .trace = rbi_route_trace(attributes->trace),
                             .tried = by->tried,
                             .tried_count = by->tried_count};
     memcpy(pick.labels, attributes->labels, sizeof pick.labels);

@@ -89,6 +89,7 @@ struct rbi_pick {
     const char *tag; /* NULL or "": untagged */
     uint32_t method;
     uint32_t labels[RBI_LABELS_MAX];
+    uint64_t trace;       /* rbi_route_trace(): stands for the key where shares are dealt out */
     const int32_t *tried; /* instances that are not to be chosen again, without a key */
     unsigned tried_count;
 };

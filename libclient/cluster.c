@@ -276,8 +276,8 @@ static struct rbi_choice_class class_of(const struct rbi_cluster *cluster,
     if (pick->tag != NULL) {
         (void)snprintf(class.tag, sizeof class.tag, "%s", pick->tag);
     }
-    if (class.tag[0] == '\0' && pick->keyed) {
-        class.canary = rbi_route_canary(&cluster->classes, pick->key);
+    if (class.tag[0] == '\0' && (pick->keyed || pick->trace != 0)) {
+        class.canary = rbi_route_canary(&cluster->classes, pick->keyed ? pick->key : pick->trace);
     }
     return class;
 }

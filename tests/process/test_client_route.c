@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define HALL "/game/eu/pc/w1/core/hall"
+#define CLUB "/game/eu/pc/w1/core/club"
 #define GATE "/game/eu/pc/w1/core/gate"
 
 static const char config[] =
@@ -23,6 +24,8 @@ static const char config[] =
     "    rules:\n"
     "      - {id: reads, methods: 1..9, mode: strict, instance: 'read-*'}\n"
     "      - {id: nobody, methods: 99, mode: strict, instance: 'nobody-*'}\n"
+    "  - match: " CLUB "\n"
+    "    tags: {canaries: [{id: early, tag: v2, share: 30%}]}\n"
     "instances:\n"
     "  " HALL "/read-staged: {staged: true}\n";
 
@@ -232,11 +235,64 @@ static void test_refusal_names_stage_and_rule(void **state)
     assert_non_null(strstr(ringbus_errmsg(callers[1].bus), "\"rules\" by nobody"));
 }
 
+/* ---- canaries ------------------------------------------------------------------------------ */
+
+static bool goes_to_canary(const struct ringbus_addr *to,
+                           struct node *plain,
+                           struct node *canary,
+                           const struct ringbus_message_options *options)
+{
+    const struct ringbus_part part = {"x", 1};
+    const uint64_t before = canary->messages;
+    const uint64_t all = plain->messages + canary->messages;
+    CHECK(ringbus_send_with(callers[0].bus, to, &part, 1, options) == 1);
+    RUN_UNTIL(plain->messages + canary->messages > all, NODE_MS, plain, canary, &callers[0]);
+    return canary->messages > before;
+}
+
+/* A share of the keys, else of the traces, each always on the same side; none without either. */
+static void test_canary_by_key_or_trace(void **state)
+{
+    (void)state;
+    static struct node plain;
+    static struct node canary;
+    struct ringbus_addr to;
+    struct ringbus_options tagged = node_options(&cluster, CLUB "/canary");
+    tagged.tags = "v2";
+    node_open_with(&canary, &tagged);
+    node_open(&plain, &cluster, CLUB "/plain");
+    const unsigned ready = callers[0].events[RINGBUS_EVENT_READY];
+    assert_int_equal(ringbus_target(callers[0].bus, CLUB, NULL, &to), 0);
+    RUN_UNTIL(callers[0].events[RINGBUS_EVENT_READY] == ready + 2, NODE_MS, &callers[0], &plain,
+              &canary);
+    unsigned shares[2] = {0, 0};
+    for (unsigned n = 0; n < 200; n++) {
+        struct ringbus_message_options by_key = {
+            .struct_size = sizeof by_key, .flags = RINGBUS_KEY, .key = n};
+        struct ringbus_message_options by_trace = {.struct_size = sizeof by_trace};
+        memcpy(by_trace.trace_id + 4, &n, sizeof n);
+        by_trace.trace_id[0] = 1;
+        const bool key_side = goes_to_canary(&to, &plain, &canary, &by_key);
+        const bool trace_side = goes_to_canary(&to, &plain, &canary, &by_trace);
+        assert_int_equal(goes_to_canary(&to, &plain, &canary, &by_key), key_side);
+        assert_int_equal(goes_to_canary(&to, &plain, &canary, &by_trace), trace_side);
+        shares[0] += key_side ? 1U : 0U;
+        shares[1] += trace_side ? 1U : 0U;
+        assert_false(goes_to_canary(&to, &plain, &canary, &kinds[0]));
+    }
+    /* 60 of 200, within four sigma. */
+    assert_in_range(shares[0], 34, 86);
+    assert_in_range(shares[1], 34, 86);
+    node_close(&plain);
+    node_close(&canary);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nobody_outside_gets_any),
         cmocka_unit_test(test_refusal_names_stage_and_rule),
+        cmocka_unit_test(test_canary_by_key_or_trace),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
