@@ -36,10 +36,10 @@ struct rbi_tree_field {
     unsigned flags;                      /* RBI_TREE_* */
     const struct rbi_tree_field *fields; /* of a map its keys, of lists and names the one in them */
     unsigned field_count;
-    size_t count_offset; /* list: uint32_t member with the number of items */
-    size_t item_size;    /* list: bytes of one; of texts as well */
     /* Value, or 0: set in the uint32_t member at given_offset. RBI_TREE_BIT: its bit there. */
     uint32_t given_bit;
+    size_t count_offset; /* list: uint32_t member with the number of items */
+    size_t item_size;    /* list: bytes of one; of texts as well */
     size_t given_offset;
     /* Map, or NULL: called before its keys are stored, in whatever order they stand.
      * @p first is the text of its first key in the table, or NULL when that was not given. */

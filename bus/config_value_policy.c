@@ -321,6 +321,13 @@ static int parse_instance(const char *text, size_t length, struct rbi_config_fau
     return 0;
 }
 
+/** Of two digits, which were looked at. */
+static unsigned char hex_byte(const char *digits)
+{
+    const unsigned high = (unsigned)hex_digit(digits[0]);
+    return (unsigned char)(high << 4 | (unsigned)hex_digit(digits[1]));
+}
+
 static int parse_bytes(const struct rbi_config_key *key,
                        const char *text,
                        size_t length,
@@ -342,7 +349,7 @@ static int parse_bytes(const struct rbi_config_key *key,
     memset(bytes, 0, key->max);
     for (uint32_t i = 0; i < size; i++) {
         if (hex) {
-            bytes[i] = (unsigned char)(hex_digit(text[2 * i]) << 4 | hex_digit(text[2 * i + 1]));
+            bytes[i] = hex_byte(text + (size_t)i * 2);
         } else {
             bytes[i] = (unsigned char)text[i];
         }

@@ -177,6 +177,7 @@ static RBI_PRINTF(2, 3) void put(struct writer *w, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it has just been started */
     const int n = vsnprintf(w->text + w->used, w->room - w->used, format, args);
     va_end(args);
     RBI_ASSERT(n >= 0 && (size_t)n < w->room - w->used);

@@ -7,9 +7,10 @@
 #include "bus/governance_table.h"
 #include "bus/shield_window.h"
 
-#define SECOND UINT64_C(1000)
-#define HOUR   (3600 * SECOND)
-#define MEGA   UINT64_C(1000000)
+#define SECOND     UINT64_C(1000)
+#define HOUR       (3600 * SECOND)
+#define WINDOW_MAX ((uint64_t)RBI_WINDOW_MAX_MS)
+#define MEGA       UINT64_C(1000000)
 
 static const char *const flags[] = {"false", "true", NULL};
 static const char *const stages[] = {"off", "prefer", "strict", NULL};
@@ -66,7 +67,7 @@ static const struct rbi_tree_field balance[] = {
 
 #define OF struct rbi_shield_window
 static const struct rbi_tree_field window[] = {
-    NEEDED(DURATION, "within", ms, RBI_WINDOW_STEP_MS, RBI_WINDOW_MAX_MS, "Length."),
+    NEEDED(DURATION, "within", ms, RBI_WINDOW_STEP_MS, WINDOW_MAX, "Length."),
     NEEDED(NUMBER, "calls", calls, 1, 1000000, "Judged when at least so many calls ended in it."),
     NEEDED(PERCENT, "failed", percent, 1, 100, "Trips when at least so many of them failed."),
     FIELD(NUMBER, "quiet_below", quiet_below, 0, 1000000, "0",
@@ -85,7 +86,7 @@ static const struct rbi_tree_field shield[] = {
           "Points by which its failures must exceed the median of the cluster."),
     FIELD(NUMBER, "consecutive", consecutive, 0, 1000000, "0",
           "Failures in a row that shield it; 0: not judged."),
-    FIELD(DURATION, "consecutive_within", consecutive_ms, 0, RBI_WINDOW_MAX_MS, "0ms",
+    FIELD(DURATION, "consecutive_within", consecutive_ms, 0, WINDOW_MAX, "0ms",
           "These in a row within so long; 0ms: however long."),
     FIELD(NUMBER, "deviations_x10", deviations_x10, 0, 1000, "0",
           "Shielded below the mean of the instances minus so many tenths of the standard "

@@ -20,6 +20,7 @@ void rbi_governance_prepare_shield(void *structure, const char *preset, size_t l
 
 #define DRY_RUN "Only counted and explained, not obeyed."
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): they are initialisers and names of members */
 /* clang-format off */
 #define RAW(kind_, name_, offset_, min_, max_, default_, text_)                                    \
     {.key = {.name = name_, .type = RBI_CONFIG_TYPE_##kind_, .offset = offset_, .min = min_,       \
@@ -67,5 +68,6 @@ void rbi_governance_prepare_shield(void *structure, const char *preset, size_t l
              .text = what_},                                                                       \
      .kind = RBI_TREE_VALUE}
 /* clang-format on */
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif

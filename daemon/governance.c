@@ -89,6 +89,7 @@ static uint64_t live_update_clusters(struct rbi_daemon *daemon)
     uint64_t *ids = live_list_clusters(&daemon->registry, &count);
     if (!ids) {
         rbi_log(RBI_LOG_ERROR, "policy_stale", "cluster=all error=\"no memory\"");
+        return 0;
     }
     for (uint64_t i = 0; i < count; i++) {
         struct rbi_cluster *cluster = rbi_registry_cluster(&daemon->registry, ids[i]);

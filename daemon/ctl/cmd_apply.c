@@ -82,7 +82,7 @@ int rbi_ctl_apply(const struct rbi_ctl_args *args)
 static void
 on_difference(void *context, const char *name, const char *old_value, const char *new_value)
 {
-    const struct rbi_ctl_args *args = context;
+    const struct rbi_ctl_args *args = *(const struct rbi_ctl_args *const *)context;
     if (args->json) {
         struct rbi_ctl_json json;
         rbi_ctl_json_begin(&json, stdout);
@@ -116,8 +116,7 @@ static int diff(const struct rbi_ctl_args *args, const struct rbi_governance *ne
     }
     r = parse(args, text, size, &now);
     free(text);
-    if (r == RBI_CTL_OK &&
-        rbi_governance_diff(&now, next, on_difference, (void *)(uintptr_t)args) < 0) {
+    if (r == RBI_CTL_OK && rbi_governance_diff(&now, next, on_difference, &args) < 0) {
         r = rbi_ctl_fail(args, RBI_CTL_FAILED, "not enough memory");
     }
     rbi_governance_deinit(&now);

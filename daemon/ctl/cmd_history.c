@@ -48,7 +48,7 @@ static void print_json(const struct rbi_wire_row_version *row, const char *when)
 
 static int on_row(void *context, unsigned type, const union rbi_wire_body *body, int fd)
 {
-    const struct rbi_ctl_args *args = context;
+    const struct rbi_ctl_args *args = *(const struct rbi_ctl_args *const *)context;
     const struct rbi_wire_row_version *row = &body->row_version;
     char when[160] = "-";
     (void)fd;
@@ -76,7 +76,7 @@ int rbi_ctl_history(const struct rbi_ctl_args *args)
     if (r != RBI_CTL_OK) {
         return r;
     }
-    r = rbi_ctl_control_rows(&control, RBI_WIRE_HISTORY, &body, on_row, (void *)(uintptr_t)args);
+    r = rbi_ctl_control_rows(&control, RBI_WIRE_HISTORY, &body, on_row, &args);
     rbi_ctl_control_deinit(&control);
     return rbi_ctl_finish(args, r);
 }
