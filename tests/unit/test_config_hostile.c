@@ -195,6 +195,58 @@ static void test_sizes(void **state)
     assert_harmless("line ends in a list");
 }
 
+/* The same in the sections that are trees. */
+static void test_nested_sections(void **state)
+{
+    (void)state;
+    static const char *const openers[] = {"[", "{", "- ", "[{", "{match: ", "{rules: [{labels: ["};
+    for (size_t i = 0; i < RBI_ARRAY_SIZE(openers); i++) {
+        add("clusters: [{match: /a, rules: ");
+        add_many(openers[i], 50000);
+        assert_harmless(openers[i]);
+    }
+    add("clusters:\n");
+    for (unsigned i = 0; i < 40000; i++) {
+        add("- {match: /a%u}\n", i);
+    }
+    assert_harmless("40,000 entries");
+    add("instances:\n");
+    for (unsigned i = 0; i < 20000; i++) {
+        add("  /a/b/c/d/e/f/%u: {weight: 1}\n", i);
+    }
+    assert_harmless("20,000 instances");
+    add("instances:\n");
+    for (unsigned i = 0; i < 30000; i++) {
+        add("  /a/b/c/d/e/f/1: {weight: x}\n");
+    }
+    assert_harmless("one instance 30,000 times");
+    add("clusters: [{match: /a");
+    for (unsigned i = 0; i < 90000; i++) {
+        add(", k%u: 1", i);
+    }
+    add("}]\n");
+    assert_harmless("90,000 unknown keys");
+    add("clusters: [{match: /a");
+    add_many(", set: {mode: x}", 50000);
+    add("}]\n");
+    assert_harmless("50,000 duplicates");
+    add("clusters: [{match: '");
+    add_many("*a", 400000);
+    add("'}]\n");
+    assert_harmless("a pattern of 800 KB");
+    add("clusters:\n");
+    for (unsigned i = 0; i < 1024; i++) {
+        add("- {match: /**, degrade: [{id: %u, mock_hex: zz}]}\n", i);
+    }
+    assert_harmless("errors in a thousand entries");
+    add("rights: {rules: [");
+    for (unsigned i = 0; i < 20000; i++) {
+        add("{id: a, verbs: [own]},");
+    }
+    add("]}\n");
+    assert_harmless("one rule 20,000 times");
+}
+
 static void test_limit_is_named(void **state)
 {
     (void)state;
@@ -246,9 +298,9 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alias_bombs),  cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_sizes),        cmocka_unit_test(test_limit_is_named),
-        cmocka_unit_test(test_every_prefix),
+        cmocka_unit_test(test_alias_bombs),     cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_nested_sections), cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_limit_is_named),  cmocka_unit_test(test_every_prefix),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
