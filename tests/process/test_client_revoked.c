@@ -358,6 +358,49 @@ static void test_sender_that_ignores_the_order_gains_nothing(void **state)
     peer_down(&hostile);
 }
 
+/** Slow: takes one message at a time. */
+static void slow_victim(const struct cluster *where, void *context)
+{
+    struct node node = {0};
+    (void)context;
+    node_open(&node, where, RECEIVER);
+    atomic_store(&bus_shared[WORD_UP], 1);
+    while (node.events[RINGBUS_EVENT_DOWN] == 0) {
+        CHECK(ringbus_poll(node.bus, 1) >= 0);
+        test_sleep_ms(node.messages != 0 ? 2 : 0);
+        atomic_store(&bus_shared[WORD_MESSAGES], node.messages);
+    }
+    atomic_store(&bus_shared[WORD_DOWN], node.reason);
+    node_close(&node);
+}
+
+/** What lies in the ring when the order is read stays there. */
+static void test_what_was_sent_before_is_not_read(void **state)
+{
+    static struct peer hostile;
+    struct ringbus_addr to;
+    const unsigned char body[16] = {1};
+    const unsigned count = 200;
+    (void)state;
+    bus_shared_reset();
+    const pid_t pid = child_start(slow_victim, &cluster, NULL);
+    wait_for(WORD_UP, 1);
+    CHECK(ringbus_resolve(RECEIVER, &to) == 0);
+    assert_int_equal(peer_up(&hostile, cluster.socket, SENDER), 0);
+    assert_int_equal(peer_link(&hostile, to.cluster, to.instance), 0);
+    CHECK(kill(pid, SIGSTOP) == 0);
+    for (unsigned i = 0; i < count; i++) {
+        peer_put(&hostile, rbi_record_meta(RBI_RECORD_ONEWAY, 0, 0, 0), body, sizeof body);
+    }
+    configure(DENY_SENDER);
+    assert_int_equal(peer_await_down(&hostile, NODE_MS), RBI_REASON_DENIED);
+    CHECK(kill(pid, SIGCONT) == 0);
+    assert_int_equal(child_wait(pid, NODE_MS), 0);
+    assert_int_equal(atomic_load(&bus_shared[WORD_DOWN]), RINGBUS_REASON_DENIED);
+    assert_true(atomic_load(&bus_shared[WORD_MESSAGES]) < count); /* until it looked */
+    peer_down(&hostile);
+}
+
 /** What it has no right to send is dropped where it comes, counted, and a request told so. */
 static void test_sender_of_other_methods_gains_nothing(void **state)
 {
@@ -478,6 +521,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_denied_stays_denied, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sender_that_ignores_the_order_gains_nothing, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_what_was_sent_before_is_not_read, setup, teardown),
         cmocka_unit_test_setup_teardown(test_methods_may_differ, setup, teardown),
         cmocka_unit_test_setup_teardown(test_methods_over_a_restart, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sender_of_other_methods_gains_nothing, setup,
