@@ -39,10 +39,10 @@ static int send_chunk(struct ringbus *bus,
     uint32_t slot = 0;
     unsigned char *body = NULL;
     const uint64_t bytes = RBI_RECORD_TAG + sizeof ref;
-    if (RBI_UNLIKELY(
-            (end->hindered | end->limited) != 0 || !rbi_send_share_left(bus, end, free_count) ||
-            rbi_lane_reserve(&end->tx, bytes, RBI_LANE_CONTROL_ROOM, &body) != RBI_LANE_OK ||
-            rbi_refs_take(&end->refs, &bus->pool, out->chunk, &slot) != RBI_POOL_OK)) {
+    if (RBI_UNLIKELY(end->hindered != 0 || !rbi_send_share_left(bus, end, free_count) ||
+                     rbi_lane_reserve(&end->tx, bytes, RBI_LANE_CONTROL_ROOM, &body) !=
+                         RBI_LANE_OK ||
+                     rbi_refs_take(&end->refs, &bus->pool, out->chunk, &slot) != RBI_POOL_OK)) {
         /* Whatever it is, the long way finds it out and says so. */
         return rbi_send_new(bus, end, out) == 0 ? 1 : 0;
     }
@@ -83,7 +83,7 @@ static int send_to_ready(struct ringbus *bus,
         }
         if (plain_chunk) {
             taken += send_chunk(bus, end, out, meta, chunk.offset, free_count);
-        } else if (plain_inline && (end->hindered | end->limited) == 0) {
+        } else if (plain_inline && end->hindered == 0) {
             taken += rbi_send_plain(bus, end, meta, out->key, out->parts[0].data, out->size,
                                     out->flags) == 1;
         } else {

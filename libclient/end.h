@@ -47,6 +47,7 @@ enum rbi_end_phase {
 
 #define RBI_HINDERED_CLAIM  1U /* a claim is open: nothing else may be written */
 #define RBI_HINDERED_RIGHTS 2U /* not every method may be sent (rights.c) */
+#define RBI_HINDERED_LIMIT  4U /* what is sent is asked for: limiter is not NULL (limit.h) */
 
 /** Our end of a link. The first lines are the hot path's. */
 struct rbi_end {
@@ -57,7 +58,6 @@ struct rbi_end {
     bool usable;             /* rbi_link_usable(), kept for the send path */
     bool flowing;            /* usable, and a message has come: the peer's lane is mapped whole */
     uint8_t hindered;        /* RBI_HINDERED_*: the plain way of sending is not open */
-    bool limited;            /* limiter is not NULL: what is sent is asked for (limit.h) */
     bool peer_sleeps;        /* the peer may sleep: look at its epoch after a burst */
     bool unrung;             /* records committed with RINGBUS_MORE: to be looked at later */
     bool blocked;            /* a send found it full; wait for want_bytes */

@@ -80,7 +80,8 @@ void rbi_limit_attach(struct rbi_cluster *cluster, struct rbi_end *end)
                               old != NULL ? &old->limits : &none);
     }
     end->limiter = limiter;
-    end->limited = limiter != NULL;
+    end->hindered &= (uint8_t)~RBI_HINDERED_LIMIT;
+    end->hindered |= limiter != NULL ? RBI_HINDERED_LIMIT : 0U;
     rbi_limiter_unref(old);
 }
 
@@ -90,7 +91,7 @@ void rbi_limit_detach(struct rbi_end *end)
     rbi_inflight_unref(end->inflight);
     end->limiter = NULL;
     end->inflight = NULL;
-    end->limited = false;
+    end->hindered &= (uint8_t)~RBI_HINDERED_LIMIT;
 }
 
 static void start_lease(struct rbi_limiter *limiter, unsigned position, uint64_t rate)

@@ -5,8 +5,8 @@
  * libclient/limit.h - the limits of the clusters that we send to, kept by ourselves before we send.
  * Part of internal.h: include that.
  *
- * A cluster without limits costs its senders one look at a flag of the end (rbi_end.limited), which
- * lies beside those that are looked at anyway. With limits every message takes the long way:
+ * A cluster without limits costs its senders nothing: the bit of the end that says otherwise
+ * (RBI_HINDERED_LIMIT) is one of several that are looked at at once. With limits every message takes the long way:
  * asked, sent, and paid for when it was sent.
  *
  * The clock is the coarse one, up to 4 ms old and never ahead; before anything is refused or

@@ -135,7 +135,8 @@ static int do_claim(struct ringbus *bus,
             return r;
         }
     }
-    if (RBI_UNLIKELY(end->limited) && (r = rbi_limit_ask(bus, end, 0, size)) != 0) {
+    if (RBI_UNLIKELY((end->hindered & RBI_HINDERED_LIMIT) != 0) &&
+        (r = rbi_limit_ask(bus, end, 0, size)) != 0) {
         return r;
     }
     memset(out, 0, sizeof *out);
@@ -271,7 +272,7 @@ static int do_commit(struct ringbus *bus, struct ringbus_claim *claim, uint64_t 
             return r; /* the claim stays open: commit again when there is room */
         }
     }
-    if (r == 1 && RBI_UNLIKELY(end->limited)) {
+    if (r == 1 && RBI_UNLIKELY((end->hindered & RBI_HINDERED_LIMIT) != 0)) {
         rbi_limit_taken(bus, end, 0, size);
     }
     end_claim(bus, end, claim);

@@ -441,7 +441,7 @@ int rbi_send_one(struct ringbus *bus, struct rbi_end *end, const struct rbi_outg
 
 int rbi_send_new(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out)
 {
-    if (RBI_LIKELY(!end->limited)) {
+    if (RBI_LIKELY((end->hindered & RBI_HINDERED_LIMIT) == 0)) {
         return rbi_send_one(bus, end, out);
     }
     const uint32_t method = out->attributes != NULL ? out->attributes->method : 0;
@@ -520,7 +520,7 @@ static inline struct rbi_end *plain_end(struct ringbus *bus,
         end = rbi_cluster_pick(bus, bus->last_cluster, (flags & RINGBUS_KEY) != 0, key);
         *bits = RBI_RECORD_ANY;
     }
-    return RBI_LIKELY(end != NULL && end->usable && (end->hindered | end->limited) == 0 &&
+    return RBI_LIKELY(end != NULL && end->usable && end->hindered == 0 &&
                       (to->incarnation == 0 || to->incarnation == end->peer.incarnation))
                ? end
                : NULL;
