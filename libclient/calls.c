@@ -181,7 +181,7 @@ int rbi_calls_start(struct ringbus *bus,
     call->link_life = end->link_life;
     call->held = RBI_CALL_SENT;
     call->outcome = end->outcome;
-    call->probe = RBI_UNLIKELY(bus->probing) && rbi_probe_begin(bus, end);
+    call->probe = RBI_UNLIKELY(bus->probing) ? rbi_probe_begin(bus, end) : 0;
     call->sent_ns = rbi_now_ns();
     call->deadline_ns = call->sent_ns + timeout_ns;
     heap_put(calls, calls->heap_count, slot);
@@ -196,8 +196,8 @@ void rbi_calls_forget(struct ringbus *bus, uint64_t id)
     uint32_t slot = 0;
     if (find(&bus->calls, id, &slot) != NULL) {
         const struct rbi_call call = take(&bus->calls, slot);
-        if (call.probe) {
-            rbi_probe_over(bus, RBI_PROBE_UNUSED); /* it was not sent */
+        if (call.probe != 0) {
+            rbi_probe_over(bus, call.probe, RBI_PROBE_UNUSED); /* it was not sent */
         }
     }
 }
@@ -246,8 +246,8 @@ finish(struct ringbus *bus, const struct rbi_call *call, const struct ending *en
     } else {
         probe = RBI_PROBE_CANCELLED;
     }
-    if (call->probe) {
-        rbi_probe_over(bus, probe);
+    if (call->probe != 0) {
+        rbi_probe_over(bus, call->probe, probe);
     }
     tell(bus, call, ending->outcome, ending->error, ending->message, elapsed_ns);
 }
@@ -295,8 +295,8 @@ void rbi_calls_reply(struct ringbus *bus,
     }
     const uint64_t elapsed_ns = rbi_now_ns() - call.sent_ns;
     rbi_outcomes_good(&bus->outcomes, call.outcome, elapsed_ns, end->slow_ns);
-    if (RBI_UNLIKELY(call.probe)) {
-        rbi_probe_over(bus, RBI_PROBE_OK);
+    if (RBI_UNLIKELY(call.probe != 0)) {
+        rbi_probe_over(bus, call.probe, RBI_PROBE_OK);
     }
     tell(bus, &call, RINGBUS_REPLIED, 0, message, elapsed_ns);
 }
@@ -383,9 +383,9 @@ void rbi_calls_moved(struct ringbus *bus, uint64_t tag, const struct rbi_end *to
         call->link_life = to->link_life;
         call->held = RBI_CALL_SENT;
         call->outcome = to->outcome;
-        if (call->probe) {
-            call->probe = false; /* goes on elsewhere: its receiver has ended */
-            rbi_probe_over(bus, RBI_PROBE_CANCELLED);
+        if (call->probe != 0) {
+            rbi_probe_over(bus, call->probe, RBI_PROBE_CANCELLED);
+            call->probe = 0; /* goes on elsewhere: its receiver has ended */
         }
     }
 }

@@ -36,7 +36,9 @@ void rbi_probe_grant(struct ringbus *bus, const struct rbi_wire_probe_grant *bod
         report(bus, body->token, RBI_PROBE_UNUSED);
         return;
     }
+    const uint8_t number = bus->probe.number;
     bus->probe = probe;
+    bus->probe.number = number == UINT8_MAX ? 1 : (uint8_t)(number + 1);
     bus->probing = true;
     rbi_deadline_at_most(bus, probe.use_by_ns);
 }
@@ -54,22 +56,23 @@ void rbi_probe_route(struct ringbus *bus,
     }
 }
 
-bool rbi_probe_begin(struct ringbus *bus, const struct rbi_end *end)
+uint8_t rbi_probe_begin(struct ringbus *bus, const struct rbi_end *end)
 {
     if (end->peer.cluster != bus->probe.cluster || end->peer.instance != bus->probe.instance ||
         end->peer.incarnation != bus->probe.incarnation) {
-        return false;
+        return 0;
     }
     bus->probing = false;
-    return true;
+    return bus->probe.number;
 }
 
-void rbi_probe_over(struct ringbus *bus, enum rbi_probe_outcome outcome)
+void rbi_probe_over(struct ringbus *bus, uint8_t number, enum rbi_probe_outcome outcome)
 {
-    if (bus->probe.token != 0) {
+    /* One of the daemon before: its token is nobody's any more, and the one held is another. */
+    if (bus->probe.token != 0 && bus->probe.number == number) {
         report(bus, bus->probe.token, outcome);
+        rbi_probe_forget(bus);
     }
-    rbi_probe_forget(bus);
 }
 
 uint64_t rbi_probe_tick(struct ringbus *bus, uint64_t now_ns)
@@ -78,7 +81,7 @@ uint64_t rbi_probe_tick(struct ringbus *bus, uint64_t now_ns)
         return RBI_NEVER;
     }
     if (now_ns >= bus->probe.use_by_ns) {
-        rbi_probe_over(bus, RBI_PROBE_UNUSED);
+        rbi_probe_over(bus, bus->probe.number, RBI_PROBE_UNUSED);
         return RBI_NEVER;
     }
     return bus->probe.use_by_ns;
@@ -86,6 +89,6 @@ uint64_t rbi_probe_tick(struct ringbus *bus, uint64_t now_ns)
 
 void rbi_probe_forget(struct ringbus *bus)
 {
-    bus->probe = (struct rbi_probe){.token = 0};
+    bus->probe.token = 0;
     bus->probing = false;
 }

@@ -19,6 +19,7 @@ struct rbi_probe {
     int32_t instance;
     uint32_t incarnation;
     uint64_t use_by_ns;
+    uint8_t number; /* of our own, not 0: tells it from the one before, whose call may still wait */
 };
 
 /** PROBE of the daemon: we live, and poll. */
@@ -33,10 +34,10 @@ RBI_COLD void rbi_probe_route(struct ringbus *bus,
                               const struct ringbus_addr *to,
                               bool keyed,
                               struct rbi_end **end);
-/** A call over @p end begins, while bus->probing. @return whether it is the probe */
-RBI_COLD bool rbi_probe_begin(struct ringbus *bus, const struct rbi_end *end);
-/** The call that is the probe has ended, or was not sent. */
-RBI_COLD void rbi_probe_over(struct ringbus *bus, enum rbi_probe_outcome outcome);
+/** A call over @p end begins, while bus->probing. @return its number when it is the probe, else 0 */
+RBI_COLD uint8_t rbi_probe_begin(struct ringbus *bus, const struct rbi_end *end);
+/** The call that is the probe of that number has ended, or was not sent. */
+RBI_COLD void rbi_probe_over(struct ringbus *bus, uint8_t number, enum rbi_probe_outcome outcome);
 /** Gives back one that found no use. @return when to look again */
 uint64_t rbi_probe_tick(struct ringbus *bus, uint64_t now_ns);
 /** Another daemon: it knows nothing of what the last asked for. */

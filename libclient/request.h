@@ -25,7 +25,7 @@ struct rbi_call {
     uint32_t next_free;
     uint32_t outcome; /* slot of the instance in which its end is counted */
     uint8_t held;     /* enum rbi_call_held */
-    bool probe;       /* it tries a shielded instance (probe.h) */
+    uint8_t probe;    /* number of the probe of a shielded instance that it is, or 0 (probe.h) */
 };
 
 #define RBI_CALL_GENERATION_MAX ((UINT64_C(1) << 44) - 1)

@@ -157,6 +157,7 @@ static void use_inherited(void)
     REFUSED(ringbus_explain_text(bus, PEER, NULL, text, sizeof text));
     HARMLESS(ringbus_size_max(bus), == 0);
     HARMLESS(ringbus_errmsg(bus), != NULL);
+    HARMLESS(ringbus_retry_after_us(bus), == 0);
     HARMLESS(ringbus_user(bus), == &a);
     REFUSED(ringbus_keep(bus, &message, &keep));
     REFUSED(ringbus_alive(bus));

@@ -264,6 +264,23 @@ static void test_reports_shield_as_requests_do(void **state)
     close_all();
 }
 
+/* A new daemon has measured nothing: nobody stays shielded by the word of the last. */
+static void test_shields_end_with_the_daemon(void **state)
+{
+    (void)state;
+    open_all(1);
+    servers[SHIELDED].fails = 10;
+    CALL_UNTIL(events(RINGBUS_EVENT_SHIELDED) == 1, NODE_MS);
+    servers[SHIELDED].fails = 0;
+    assert_int_equal(cluster_stop(&cluster), 0);
+    CALL_UNTIL(events(RINGBUS_EVENT_DAEMON_LOST) == 1, NODE_MS);
+    assert_int_equal(cluster_start(&cluster), 0);
+    CALL_UNTIL(events(RINGBUS_EVENT_UNSHIELDED) == 1, NODE_MS);
+    CALL_UNTIL(health_of(SHIELDED) == RBI_HEALTH_OK, NODE_MS); /* when all are back */
+    assert_int_equal(raw_status(cluster.socket, "shields"), 0);
+    close_all();
+}
+
 static int up(void **state)
 {
     (void)state;
@@ -282,6 +299,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_that_fails_70_percent_is_shielded_and_comes_back),
         cmocka_unit_test(test_all_that_never_answer_are_panic_and_all_are_asked),
+        cmocka_unit_test(test_shields_end_with_the_daemon),
         cmocka_unit_test(test_reports_shield_as_requests_do),
     };
     return cmocka_run_group_tests(tests, up, down);
