@@ -146,6 +146,10 @@ static void use_inherited(void)
     REFUSED(ringbus_target(bus, PEER, NULL, &addr));
     REFUSED(ringbus_untarget(bus, PEER));
     REFUSED(ringbus_report(bus, &a.peer, RINGBUS_REPORT_OK, 1));
+    REFUSED(ringbus_slots(bus, NULL, 0));
+    REFUSED(ringbus_owns(bus, 1));
+    REFUSED(ringbus_slots(bus, NULL, 0));
+    REFUSED(ringbus_owns(bus, 1));
     REFUSED(ringbus_watch(bus, "/"));
     REFUSED(ringbus_unwatch(bus, "/"));
     REFUSED(ringbus_instances(bus, PEER, NULL, 0));
@@ -156,6 +160,7 @@ static void use_inherited(void)
     REFUSED(ringbus_explain(bus, PEER, NULL, on_explain, NULL));
     REFUSED(ringbus_explain_text(bus, PEER, NULL, text, sizeof text));
     HARMLESS(ringbus_size_max(bus), == 0);
+    HARMLESS(ringbus_retry_after_us(bus), == 0);
     HARMLESS(ringbus_errmsg(bus), != NULL);
     HARMLESS(ringbus_retry_after_us(bus), == 0);
     HARMLESS(ringbus_user(bus), == &a);
