@@ -104,17 +104,20 @@ static struct rbi_directory_instance *instances_told(const struct rbi_cluster *c
 }
 
 /*
- * Between the word of an instance in its lane, that it leaves, and that of the daemon: what it was
- * acknowledged counts.
+ * Between the word of an instance in its lane, that it leaves or has left, and that of the daemon:
+ * what it was acknowledged counts.
  */
-static void note_draining(const struct rbi_cluster *cluster,
-                          struct rbi_directory_instance *instances,
-                          unsigned count)
+static void note_leaving(const struct rbi_cluster *cluster,
+                         struct rbi_directory_instance *instances,
+                         unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
         const struct rbi_member *member = rbi_member_find(cluster, instances[i].instance);
         if (member != NULL && member->end != NULL && member->end->drain.peer) {
             instances[i].state = RBI_ENDPOINT_DRAINING;
+        } else if (member != NULL && member->over == instances[i].incarnation &&
+                   !member->over_died) {
+            instances[i].state = RBI_ENDPOINT_CLOSED;
         }
     }
 }
@@ -159,7 +162,7 @@ static bool read_offer(struct ringbus *bus, struct offers *offers, struct rbi_cl
     if (instances == NULL) {
         return false;
     }
-    note_draining(cluster, instances, head.instance_count);
+    note_leaving(cluster, instances, head.instance_count);
     offers->clusters[offers->count] = cluster;
     offers->instances[offers->count] = instances;
     offers->invisible[offers->count] = invisible_of(cluster, instances, head.instance_count);

@@ -435,6 +435,10 @@ void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
         }
     } else if (member->end == end) {
         member->end = NULL;
+        if (end->leave_reason == RBI_REASON_LEFT || end->leave_reason == RBI_REASON_CRASHED) {
+            member->over = end->peer.incarnation;
+            member->over_died = end->leave_reason == RBI_REASON_CRASHED;
+        }
         /* One that says READY and goes, again and again, is asked ever more seldom. */
         if (member->up_ns != 0 && bus->now_ns - member->up_ns >= STEADY_NS) {
             member->retry_count = 0;

@@ -36,8 +36,11 @@ struct rbi_member {
     struct rbi_end *end; /* NULL until introduced */
     uint64_t retry_ns;   /* when to introduce again; RBI_NEVER: no need */
     uint32_t retry_count;
-    uint64_t up_ns;    /* since when its link is READY; 0: it is not */
-    uint32_t shielded; /* incarnation of the life that is; 0: none */
+    uint64_t up_ns;     /* since when its link is READY; 0: it is not */
+    uint64_t joined_ns; /* when the daemon named this life of it */
+    uint32_t over;      /* life that our link has told the end of, before any daemon; 0: none */
+    bool over_died;     /* it did not leave in order */
+    uint32_t shielded;  /* incarnation of the life that is; 0: none */
     char path[RBI_PATH_MAX + 1];
 };
 

@@ -31,8 +31,8 @@
 #include "libclient/end.h"
 #include "libclient/explain.h"
 #include "libclient/failback.h"
-#include "libclient/health.h"
 #include "libclient/gate.h"
+#include "libclient/health.h"
 #include "libclient/labels.h"
 #include "libclient/limit.h"
 #include "libclient/load.h"
@@ -142,13 +142,13 @@ struct ringbus {
     bool busy_mode;
     bool in_callback;
     bool reap_needed;
-    bool woken;              /* ringbus_wake() was called */
-    bool external_loop;      /* ringbus_fd() was called */
-    bool probing;            /* a request may be the probe that the daemon asked for */
-    bool polling;            /* inside ringbus_poll(), which prepares an external loop at its end */
-    bool measured;           /* messages said how long they had waited, since the lanes were empty */
-    bool chunk_starved;      /* a send found no chunk, or no slot for one */
-    uint64_t returned;       /* references and chunks that came back so far */
+    bool woken;         /* ringbus_wake() was called */
+    bool external_loop; /* ringbus_fd() was called */
+    bool probing;       /* a request may be the probe that the daemon asked for */
+    bool polling;       /* inside ringbus_poll(), which prepares an external loop at its end */
+    bool measured;      /* messages said how long they had waited, since the lanes were empty */
+    bool chunk_starved; /* a send found no chunk, or no slot for one */
+    uint64_t returned;  /* references and chunks that came back so far */
     uint64_t returned_until; /* of them, when chunk_starved was set */
     uint64_t now_ns;         /* as of the last tick */
     uint64_t core;           /* as told in the page */

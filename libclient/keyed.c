@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* So long an instance that joins may take until its link is READY. */
+#define JOIN_NS (1000 * RBI_NS_PER_MS)
+
 static bool bit_get(const uint32_t *bits, unsigned i)
 {
     return (bits[i / 32] >> (i % 32) & 1U) != 0;
@@ -124,9 +127,43 @@ static int use_members(struct ringbus *bus,
 
 /* ---- members ---------------------------------------------------------------------------------- */
 
+static bool is_member(const struct rbi_keyed *keyed, int32_t instance)
+{
+    for (unsigned i = 0; keyed->fingerprint != 0 && i < keyed->table.member_count; i++) {
+        if (keyed->members[i].instance == instance) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * One that joins takes over keys of others: those go on to serve them until our link to it is
+ * READY, so that nothing is refused in between; but not for ever. Before the first table
+ * nobody serves a key, and there is nobody to be preferred.
+ */
+static bool has_joined(struct ringbus *bus,
+                       struct rbi_cluster *cluster,
+                       const struct rbi_choice *choice,
+                       int32_t instance)
+{
+    if (choice->keyed.fingerprint == 0 || is_member(&choice->keyed, instance) ||
+        rbi_choice_end(choice->realm, instance) != NULL ||
+        (!cluster->named && cluster->importers == 0)) {
+        return true;
+    }
+    const struct rbi_member *member = rbi_member_find(choice->realm, instance);
+    const uint64_t until_ns = (member != NULL ? member->joined_ns : bus->now_ns) + JOIN_NS;
+    if (until_ns <= bus->now_ns) {
+        return true;
+    }
+    rbi_cluster_again(bus, cluster, until_ns);
+    return false;
+}
+
 /* Who counts for keys: those of the directory, and those whose slots wait for them. */
-static struct rbi_table_member *members_of(const struct ringbus *bus,
-                                           const struct rbi_cluster *cluster,
+static struct rbi_table_member *members_of(struct ringbus *bus,
+                                           struct rbi_cluster *cluster,
                                            const struct rbi_choice *choice,
                                            unsigned *count)
 {
@@ -141,7 +178,7 @@ static struct rbi_table_member *members_of(const struct ringbus *bus,
         const struct rbi_route_entry *entry = &choice->entries[i];
         const int32_t instance = (int32_t)entry->index;
         /* Who asked that messages go on to another instance waits for none. */
-        if (entry->hash_weight > 0 &&
+        if (entry->hash_weight > 0 && has_joined(bus, cluster, choice, instance) &&
             (!cluster->redeliver || rbi_choice_end(choice->realm, instance) != NULL)) {
             members[(*count)++] =
                 (struct rbi_table_member){.instance = instance, .weight = entry->hash_weight};
@@ -206,7 +243,10 @@ static void look_at_members(const struct rbi_cluster *cluster, struct rbi_choice
         const int32_t instance = keyed->members[i].instance;
         const struct rbi_route_entry *entry = entry_of(choice, instance);
         keyed->ends[i] = NULL;
-        if (entry == NULL) {
+        const struct rbi_member *member = rbi_member_find(choice->realm, instance);
+        const bool died = member != NULL && member->over_died && member->end == NULL &&
+                          member->over == member->incarnation;
+        if (entry == NULL || died) {
             bit_set(keyed->absent, i);
         } else if (!entry->healthy && !hold && !choice->result.shields_ignored) {
             bit_set(keyed->shielded, i);

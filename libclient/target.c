@@ -232,6 +232,7 @@ member_present(struct ringbus *bus, struct rbi_cluster *cluster, const struct rb
     }
     const bool new_life = member->incarnation != event->incarnation;
     if (new_life) {
+        member->joined_ns = bus->now_ns;
         member->retry_count = 0; /* what the last life did says nothing of this one */
         member->denied = false;
     }
