@@ -39,6 +39,8 @@ struct rbi_config_limits {
     uint32_t user_control_per_s;
     /* quota.connects: new connections a second per uid, burst 10x */
     uint32_t connects_per_s;
+    uint32_t nodes;      /* quota.nodes per uid */
+    uint64_t node_bytes; /* quota.node_bytes per uid: their paths and values */
 };
 
 #define RBI_CONFIG_USERS_MAX 64U

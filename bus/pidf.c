@@ -106,6 +106,10 @@ const char *rbi_path_error_text(enum rbi_path_error error)
         return "too few elements";
     case RBI_PATH_TRAILING_SLASH:
         return "path ends with \"/\"";
+    case RBI_PATH_RESERVED:
+        return "element \"meta\" is reserved for nodes";
+    case RBI_PATH_TOO_DEEP:
+        return "more than 4 elements below \"meta\"";
     default:
         return "unknown error";
     }
@@ -173,6 +177,21 @@ int32_t rbi_instance_id(const char *name, size_t length)
     return hashed == 0 ? 1 : hashed;
 }
 
+/** Offset of an element "meta", or 0. */
+static size_t find_meta(const char *text, size_t length)
+{
+    for (size_t at = 0; at < length;) {
+        const size_t begin = at + 1; /* behind the slash */
+        const char *slash = memchr(text + begin, '/', length - begin);
+        at = slash ? (size_t)(slash - text) : length;
+        if (at - begin == RBI_PATH_META_LENGTH &&
+            memcmp(text + begin, RBI_PATH_META, RBI_PATH_META_LENGTH) == 0) {
+            return begin;
+        }
+    }
+    return 0;
+}
+
 int rbi_pidf_parse(const char *text,
                    size_t length,
                    struct rbi_pidf *out,
@@ -185,6 +204,10 @@ int rbi_pidf_parse(const char *text,
     }
     if (path.elements < RBI_PATH_CLUSTER_ELEMENTS) {
         return refuse(info, RBI_PATH_TOO_FEW, length);
+    }
+    const size_t meta = find_meta(text, length);
+    if (meta != 0) {
+        return refuse(info, RBI_PATH_RESERVED, meta);
     }
     struct rbi_pidf pidf = {.cluster = rbi_cluster_id(text, path.cluster_length)};
     if (path.elements == RBI_PATH_INSTANCE_ELEMENTS) {

@@ -16,6 +16,9 @@
 #define RBI_PATH_ELEMENT_MAX       63U
 #define RBI_PATH_CLUSTER_ELEMENTS  6U
 #define RBI_PATH_INSTANCE_ELEMENTS 7U
+/** No cluster or instance has it: below it are the nodes that users make (bus/node_path.h). */
+#define RBI_PATH_META        "meta"
+#define RBI_PATH_META_LENGTH 4U
 
 /** The same layout as struct ringbus_addr. */
 struct rbi_pidf {
@@ -36,6 +39,8 @@ enum rbi_path_error {
     RBI_PATH_TOO_MANY = 7, /**< more than 7 elements */
     RBI_PATH_TOO_FEW = 8,  /**< fewer than the caller needs */
     RBI_PATH_TRAILING_SLASH = 9,
+    RBI_PATH_RESERVED = 10, /**< element "meta", where none may be */
+    RBI_PATH_TOO_DEEP = 11, /**< more than 4 elements below "meta" (bus/node_path.h) */
 };
 
 struct rbi_path_info {
@@ -69,7 +74,7 @@ int32_t rbi_instance_id(const char *name, size_t length);
 
 /**
  * Path of 6 or 7 elements to an address with incarnation 0; 6 elements give instance 0.
- * @retval 0; 1 as rbi_path_parse(), also for fewer than 6 elements
+ * @retval 0; 1 as rbi_path_parse(), also for fewer than 6 elements and for the element "meta"
  */
 RBI_MUST_CHECK int
 rbi_pidf_parse(const char *text, size_t length, struct rbi_pidf *out, struct rbi_path_info *info);

@@ -130,9 +130,11 @@ static size_t kind_bytes(unsigned kind)
     case RBI_WIRE_KIND_u64:
         return 8;
     case RBI_WIRE_KIND_text:
+        return RBI_WIRE_TEXT_MAX;
+    case RBI_WIRE_KIND_data:
         break;
     }
-    return RBI_WIRE_TEXT_MAX;
+    return RBI_WIRE_DATA_MAX;
 }
 
 static int decode_text(const struct message *message,
@@ -156,6 +158,23 @@ static int decode_text(const struct message *message,
     return 0;
 }
 
+static int decode_data(const struct message *message,
+                       const struct rbi_wire_field *field,
+                       struct rbi_reader *value,
+                       struct rbi_data *out,
+                       struct rbi_wire_fault *fault)
+{
+    const size_t length = value->left;
+    const unsigned char *bytes = NULL;
+    if (length > RBI_WIRE_DATA_MAX || rbi_reader_bytes(value, length, &bytes) != 0) {
+        return fail(fault, message, "field %s has %zu bytes, more than %u", field->name, length,
+                    RBI_WIRE_DATA_MAX);
+    }
+    out->length = (uint16_t)length;
+    memcpy(out->bytes, bytes, length);
+    return 0;
+}
+
 static int decode_value(const struct message *message,
                         const struct rbi_wire_field *field,
                         struct rbi_reader *value,
@@ -165,6 +184,9 @@ static int decode_value(const struct message *message,
     void *to = structure + field->offset;
     if (field->kind == RBI_WIRE_KIND_text) {
         return decode_text(message, field, value, to, fault);
+    }
+    if (field->kind == RBI_WIRE_KIND_data) {
+        return decode_data(message, field, value, to, fault);
     }
     const size_t bytes = kind_bytes(field->kind);
     if (value->left != bytes) {
@@ -305,6 +327,16 @@ static void encode_field(struct rbi_writer *writer,
             rbi_writer_u16(writer, field->tag);
             rbi_writer_u16(writer, text->length);
             rbi_writer_bytes(writer, text->bytes, text->length);
+        }
+        return;
+    }
+    if (field->kind == RBI_WIRE_KIND_data) {
+        const struct rbi_data *data = (const void *)(structure + field->offset);
+        RBI_ASSERT(data->length <= RBI_WIRE_DATA_MAX);
+        if (field->required || data->length != 0) {
+            rbi_writer_u16(writer, field->tag);
+            rbi_writer_u16(writer, data->length);
+            rbi_writer_bytes(writer, data->bytes, data->length);
         }
         return;
     }

@@ -28,6 +28,7 @@
 #define RBI_WIRE_PROTOCOL_MAX 2U
 #endif
 #define RBI_WIRE_TEXT_MAX 255U
+#define RBI_WIRE_DATA_MAX 1024U
 
 /* X(NAME, name, value, descriptors): values are never reused. */
 #define RBI_WIRE_TYPES(X)                                                                          \
@@ -80,6 +81,9 @@
     X(TEXT, text, 60, 1)                 /* daemon; descriptor: the text */                        \
     X(HISTORY, history, 61, 0)           /* tool: answered by ROW_VERSION and QUERY_END */         \
     X(ROW_VERSION, row_version, 62, 0)   /* daemon */                                              \
+    X(NODE, node, 65, 0)                 /* client: of the node tree; OK, or NODE_STATE */         \
+    X(NODE_STATE, node_state, 66, 0)     /* daemon, answers NODE that looks */                     \
+    X(NODE_EVENT, node_event, 67, 0)     /* daemon: a node below a watched prefix */               \
     X(MAY_LINK, may_link, 71, 0)         /* tool: has one instance a right to another? */          \
     X(VERDICT, verdict, 72, 0)           /* daemon, answers MAY_LINK */
 
@@ -95,7 +99,13 @@ struct rbi_text {
     char bytes[RBI_WIRE_TEXT_MAX + 1];
 };
 
-/* Field lists: F(type, name, tag, required). Types u8 u16 u32 i32 u64 text. A field
+/** Bytes of any kind: value of a node. */
+struct rbi_data {
+    uint16_t length;
+    unsigned char bytes[RBI_WIRE_DATA_MAX];
+};
+
+/* Field lists: F(type, name, tag, required). Types u8 u16 u32 i32 u64 text data. A field
  * that is absent and not required is zero or empty. Tags are never reused. */
 #define RBI_WIRE_FIELDS_hello(F)                                                                   \
     F(u16, protocol_min, 1, 1)                                                                     \
@@ -309,6 +319,32 @@ struct rbi_text {
     F(u32, applied_bytes, 7, 0)                                                                    \
     F(u32, edits_bytes, 8, 0)                                                                      \
     F(u8, current, 9, 0) /* 1: it holds */
+#define RBI_WIRE_FIELDS_node(F)                                                                    \
+    F(u32, what, 1, 1) /* enum rbi_node_what */                                                    \
+    F(text, path, 2, 1)                                                                            \
+    F(data, value, 3, 0)                                                                           \
+    F(u64, revision, 4, 0) /* SET, REMOVE: only while it has that one; 0: whatever it has */       \
+    F(u32, flags, 5, 0)    /* RBI_NODE_EPHEMERAL, RBI_NODE_AGAIN */                                \
+    F(text, after, 6, 0)   /* GET: children behind this name; SCAN: nodes behind this path */
+#define RBI_WIRE_FIELDS_node_state(F)                                                              \
+    F(u32, kind, 1, 1)     /* enum rbi_node_kind */                                                \
+    F(u64, revision, 2, 0) /* of its last change; 0: not a node of a user */                       \
+    F(u32, flags, 3, 0)                                                                            \
+    F(data, value, 4, 0)                                                                           \
+    F(u32, uid, 5, 0)                                                                              \
+    F(text, creator, 6, 0)   /* path of the endpoint that made it, or program of the tool */       \
+    F(data, names, 7, 0)     /* of children, ascending, a newline behind each */                   \
+    F(u8, more, 8, 0)        /* 1: there are more: ask for those after the last */                 \
+    F(text, after, 9, 0)     /* SCAN: the last path that was looked at */                          \
+    F(u32, instances, 10, 0) /* of a cluster, how many can be seen */
+#define RBI_WIRE_FIELDS_node_event(F)                                                              \
+    F(u32, change, 1, 1)   /* enum rbi_change */                                                   \
+    F(u64, revision, 2, 1) /* of the node; of a removal, the removal's own */                      \
+    F(text, path, 3, 1)                                                                            \
+    F(data, value, 4, 0)                                                                           \
+    F(u32, flags, 5, 0)                                                                            \
+    F(u8, initial, 6, 0) /* part of the answer to SCAN, not a change */                            \
+    F(u32, reason, 7, 0) /* REMOVED: enum rbi_reason, of an ephemeral one whose owner ended */
 #define RBI_WIRE_FIELDS_stopping(F) F(text, text, 1, 0)
 #define RBI_WIRE_FIELDS_relink(F)                                                                  \
     F(u64, link_id, 1, 1) /* as the earlier daemon gave it */                                      \
@@ -338,8 +374,18 @@ enum rbi_edit_what {
      * the first with the action mock that is about this method. */
     RBI_EDIT_MOCK = 3,
 };
-#define RBI_METHODS_GET  1U
-#define RBI_METHODS_SEND 2U
+/** What NODE asks for. Changes are answered by OK with the new revision. */
+enum rbi_node_what {
+    RBI_NODE_CREATE = 1,
+    RBI_NODE_SET = 2,
+    RBI_NODE_REMOVE = 3,
+    RBI_NODE_GET = 4,  /* answered by NODE_STATE */
+    RBI_NODE_SCAN = 5, /* what there is at and below a path: some NODE_EVENT, then NODE_STATE */
+};
+#define RBI_NODE_EPHEMERAL 1U /* it ends with the endpoint that made it */
+#define RBI_NODE_AGAIN     2U /* CREATE: an earlier daemon has had it from this endpoint */
+#define RBI_METHODS_GET    1U
+#define RBI_METHODS_SEND   2U
 enum rbi_drain_what { RBI_DRAIN_START = 1, RBI_DRAIN_STOP = 2, RBI_DRAIN_LOOK = 3 };
 /** What an instance that drains waits for, in this order. */
 enum rbi_drain_step {
@@ -365,6 +411,7 @@ typedef uint32_t rbi_wire_u32;
 typedef int32_t rbi_wire_i32;
 typedef uint64_t rbi_wire_u64;
 typedef struct rbi_text rbi_wire_text;
+typedef struct rbi_data rbi_wire_data;
 
 #define RBI_WIRE_MEMBER(type, name, tag, required) rbi_wire_##type name;
 #define RBI_WIRE_STRUCT(NAME, name, value, fds)                                                    \

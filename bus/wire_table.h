@@ -15,6 +15,7 @@ enum rbi_wire_kind {
     RBI_WIRE_KIND_i32,
     RBI_WIRE_KIND_u64,
     RBI_WIRE_KIND_text,
+    RBI_WIRE_KIND_data,
 };
 
 /** Fields that one message may have: a bit each while decoding. */

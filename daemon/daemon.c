@@ -94,6 +94,7 @@ static void daemon_upkeep(void *context)
     rbi_listener_check(daemon);
     rbi_inflight_look(daemon);
     rbi_quota_sweep(&daemon->quota, now_ns);
+    rbi_node_store_sync(&daemon->nodes.store);
     rbi_loop_timer_set(daemon->loop, &daemon->upkeep_timer, now_ns + UPKEEP_NS, daemon_upkeep,
                        daemon);
 }
@@ -168,6 +169,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
     rbi_closer_init(&daemon->closer);
     rbi_health_init(&daemon->health);
     rbi_leases_init(&daemon->leases);
+    rbi_nodes_init(&daemon->nodes);
     rbi_log_init();
     rbi_log_set_level(daemon->config.daemon.log_level);
     int result = rbi_listener_place(options->socket_path, daemon->config.daemon.socket, path);
@@ -193,6 +195,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
     rbi_names_open(&daemon->names, path);
     rbi_tokens_load(daemon);
     rbi_restore(daemon);
+    rbi_nodes_open(daemon);
     rbi_settle_start(daemon);
     result = rbi_listener_start(daemon);
     return result < 0 ? daemon_failed("accept", result) : 0;
@@ -253,6 +256,7 @@ void rbi_daemon_deinit(struct rbi_daemon *daemon)
     rbi_links_deinit(&daemon->links);
     rbi_watches_deinit(&daemon->watches);
     rbi_registry_deinit(&daemon->registry);
+    rbi_nodes_deinit(&daemon->nodes);
     rbi_quota_deinit(&daemon->quota);
     rbi_closer_deinit(&daemon->closer);
     rbi_notify_close();

@@ -15,6 +15,7 @@
 #include "daemon/link.h"
 #include "daemon/listener.h"
 #include "daemon/names.h"
+#include "daemon/nodes.h"
 #include "daemon/peer.h"
 #include "daemon/publish.h"
 #include "daemon/quota.h"
@@ -88,6 +89,7 @@ struct rbi_daemon {
     struct rbi_inflight inflight;
     struct rbi_peers peers;
     struct rbi_registry registry;
+    struct rbi_nodes nodes;
     struct rbi_publish publish;
     struct rbi_watches watches;
     struct rbi_absences absences;

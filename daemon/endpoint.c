@@ -3,6 +3,7 @@
 
 #include "daemon/daemon.h"
 #include "daemon/link.h"
+#include "daemon/nodes.h"
 #include "daemon/registry.h"
 #include "daemon/relink.h"
 
@@ -26,6 +27,7 @@ struct rbi_endpoint *rbi_endpoint_new(struct rbi_daemon *daemon, struct rbi_peer
     rbi_list_init(&endpoint->links_in);
     rbi_list_init(&endpoint->claims);
     rbi_list_init(&endpoint->leases);
+    rbi_list_init(&endpoint->nodes);
     rbi_shares_init(&endpoint->foreign_links);
     return endpoint;
 }
@@ -47,6 +49,7 @@ struct rbi_endpoint *rbi_endpoint_free(struct rbi_endpoint *endpoint)
     rbi_health_endpoint_gone(endpoint);
     rbi_leases_endpoint_gone(endpoint);
     rbi_registry_hide(endpoint->daemon, endpoint, reason);
+    rbi_nodes_endpoint_gone(endpoint, reason);
     rbi_relink_clear(endpoint);
     rbi_link_endpoint_gone(endpoint, reason);
     rbi_names_leave(&endpoint->daemon->names, endpoint);

@@ -76,6 +76,7 @@ struct rbi_endpoint {
     struct rbi_list claims; /* struct rbi_claim of it: links that only it has told of so far */
     uint32_t claim_count;
     struct rbi_list leases; /* struct rbi_lease_caller */
+    struct rbi_list nodes;  /* struct rbi_node: ephemeral ones that it has made */
     struct rbi_shares foreign_links; /* places of links that other users have asked for */
 };
 

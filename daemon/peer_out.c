@@ -206,7 +206,8 @@ static bool out_room_for_event(const struct rbi_peer *peer)
     return peer->out_count < max - max / 4;
 }
 
-void rbi_peer_send_event(struct rbi_peer *peer, const struct rbi_wire_event *event)
+/** Sends what may be dropped when there is no room. */
+static void out_event(struct rbi_peer *peer, enum rbi_wire_type type, const void *event)
 {
     struct rbi_daemon_counters *counters = &peer->daemon->counters;
     if (peer->events_lost || !out_room_for_event(peer)) {
@@ -215,7 +216,19 @@ void rbi_peer_send_event(struct rbi_peer *peer, const struct rbi_wire_event *eve
         return;
     }
     counters->events_sent++;
-    rbi_peer_send(peer, RBI_WIRE_EVENT, event, 0);
+    rbi_peer_send(peer, type, event, 0);
+}
+
+void rbi_peer_send_event(struct rbi_peer *peer, const struct rbi_wire_event *event)
+{
+    out_event(peer, RBI_WIRE_EVENT, event);
+}
+
+void rbi_peer_send_node_event(struct rbi_peer *peer, const struct rbi_wire_node_event *event)
+{
+    if (rbi_wire_type_protocol(RBI_WIRE_NODE_EVENT) <= peer->protocol) {
+        out_event(peer, RBI_WIRE_NODE_EVENT, event);
+    }
 }
 
 void rbi_peer_send_error(

@@ -175,6 +175,11 @@ static void status_watches(struct rbi_daemon *daemon, struct rbi_wire_row_status
     row->value = daemon->watches.count;
 }
 
+static void status_nodes(struct rbi_daemon *daemon, struct rbi_wire_row_status *row)
+{
+    row->value = daemon->nodes.count;
+}
+
 static void status_revision(struct rbi_daemon *daemon, struct rbi_wire_row_status *row)
 {
     row->value = daemon->registry.revision;
@@ -222,6 +227,7 @@ static const struct {
     {"clusters", status_clusters},
     {"links", status_links},
     {"watches", status_watches},
+    {"nodes", status_nodes},
     {"revision", status_revision},
     {"directory_bytes", status_directory},
     {"directory_growths", status_growths},

@@ -69,6 +69,10 @@ static uint64_t quota_limit(const struct rbi_config_limits *limits, enum rbi_quo
         return limits->user_links;
     case RBI_QUOTA_WATCHES:
         return limits->user_watches;
+    case RBI_QUOTA_NODES:
+        return limits->nodes;
+    case RBI_QUOTA_NODE_BYTES:
+        return limits->node_bytes;
     case RBI_QUOTA_KINDS:
         break;
     }
@@ -83,7 +87,8 @@ int rbi_quota_charge(struct rbi_quota *quota,
                      struct rbi_text *why)
 {
     static const char *const names[RBI_QUOTA_KINDS] = {"connections", "instances", "bytes",
-                                                       "user_links", "user_watches"};
+                                                       "user_links", "user_watches", "nodes",
+                                                       "node_bytes"};
     RBI_ASSERT(kind < RBI_QUOTA_KINDS && amount > 0);
     struct rbi_quota_user *user = quota_user(quota, uid);
     if (!user) {
@@ -97,6 +102,21 @@ int rbi_quota_charge(struct rbi_quota *quota,
                         ", asked for %" PRIu64 "; end some, or raise it for this uid",
                         uid, names[kind], limit, used, amount);
         return 1;
+    }
+    user->used[kind] += amount;
+    *out = (struct rbi_charge){.user = user, .kind = kind, .amount = amount};
+    return 0;
+}
+
+int rbi_quota_note(struct rbi_quota *quota,
+                   uint32_t uid,
+                   enum rbi_quota_kind kind,
+                   uint64_t amount,
+                   struct rbi_charge *out)
+{
+    struct rbi_quota_user *user = quota_user(quota, uid);
+    if (!user) {
+        return -ENOMEM;
     }
     user->used[kind] += amount;
     *out = (struct rbi_charge){.user = user, .kind = kind, .amount = amount};

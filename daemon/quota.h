@@ -21,7 +21,9 @@ enum rbi_quota_kind {
     RBI_QUOTA_BYTES = 2,
     RBI_QUOTA_LINKS = 3,
     RBI_QUOTA_WATCHES = 4,
-    RBI_QUOTA_KINDS = 5,
+    RBI_QUOTA_NODES = 5,
+    RBI_QUOTA_NODE_BYTES = 6,
+    RBI_QUOTA_KINDS = 7,
 };
 
 struct rbi_quota_user {
@@ -66,6 +68,15 @@ RBI_MUST_CHECK int rbi_quota_charge(struct rbi_quota *quota,
                                     uint64_t amount,
                                     struct rbi_charge *out,
                                     struct rbi_text *why);
+/**
+ * Charges what exists anyhow, whatever the limit says: it was let in before.
+ * @retval 0; -ENOMEM
+ */
+RBI_MUST_CHECK int rbi_quota_note(struct rbi_quota *quota,
+                                  uint32_t uid,
+                                  enum rbi_quota_kind kind,
+                                  uint64_t amount,
+                                  struct rbi_charge *out);
 /**
  * Charges bytes of @p uid that @p actor causes: another user's fair share at most.
  * @retval as rbi_quota_charge()

@@ -229,11 +229,21 @@ void rbi_registry_set_idle(struct rbi_daemon *daemon, struct rbi_cluster *cluste
         return;
     }
     struct rbi_cluster *oldest = RBI_LIST_FIRST(&registry->idle, struct rbi_cluster, in_idle);
-    rbi_list_remove(&oldest->in_idle);
+    (void)rbi_registry_forget(daemon, oldest);
+}
+
+bool rbi_registry_forget(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
+{
+    struct rbi_registry *registry = &daemon->registry;
+    if (rbi_list_empty(&cluster->in_idle)) {
+        return false;
+    }
+    rbi_list_remove(&cluster->in_idle);
     registry->idle_count--;
-    rbi_publish_withdraw(daemon, oldest);
-    (void)rbi_map_remove(&registry->clusters, oldest->id);
-    cluster_free(oldest);
+    rbi_publish_withdraw(daemon, cluster);
+    (void)rbi_map_remove(&registry->clusters, cluster->id);
+    cluster_free(cluster);
+    return true;
 }
 
 /* ---- publishing ------------------------------------------------------------------------ */

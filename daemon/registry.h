@@ -92,6 +92,8 @@ struct rbi_cluster *rbi_registry_restore(
  * many.
  */
 void rbi_registry_set_idle(struct rbi_daemon *daemon, struct rbi_cluster *cluster);
+/** Forgets a cluster. @return whether it was empty, and is gone */
+bool rbi_registry_forget(struct rbi_daemon *daemon, struct rbi_cluster *cluster);
 /** What is listed of a cluster beside its members has changed. */
 void rbi_registry_refresh(struct rbi_daemon *daemon, struct rbi_cluster *cluster);
 

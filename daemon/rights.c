@@ -135,10 +135,19 @@ bool rbi_rights_may_path(struct rbi_peer *peer,
                          size_t length,
                          struct rbi_text *why)
 {
-    const struct rbi_acl_subject subject = rights_subject(peer, peer->endpoint);
     /* It belongs to nobody: to the operator. */
-    const struct rbi_acl_object asked = {
-        .path = path, .path_length = length, .uid = peer->daemon->rights.uid};
+    return rbi_rights_may_path_of(peer, verb, path, length, peer->daemon->rights.uid, why);
+}
+
+bool rbi_rights_may_path_of(struct rbi_peer *peer,
+                            enum rbi_acl_verb verb,
+                            const char *path,
+                            size_t length,
+                            uint32_t uid,
+                            struct rbi_text *why)
+{
+    const struct rbi_acl_subject subject = rights_subject(peer, peer->endpoint);
+    const struct rbi_acl_object asked = {.path = path, .path_length = length, .uid = uid};
     return rights_ask(peer, &subject, verb, &asked, why);
 }
 

@@ -64,6 +64,13 @@ bool rbi_rights_may_path(struct rbi_peer *peer,
                          const char *path,
                          size_t length,
                          struct rbi_text *why);
+/** The same about a path that is a user's. */
+bool rbi_rights_may_path_of(struct rbi_peer *peer,
+                            enum rbi_acl_verb verb,
+                            const char *path,
+                            size_t length,
+                            uint32_t uid,
+                            struct rbi_text *why);
 /**
  * Whether a client may be called @p endpoint->path, whose labels are set.
  * @param holder_uid  TAKEOVER: whose it is now

@@ -27,6 +27,7 @@ static void settle_over(void *context)
     daemon->quota.returning = false;
     rbi_unconfirmed_clear(daemon);
     rbi_names_settled(&daemon->names);
+    rbi_nodes_settled(daemon);
     const struct rbi_wire_settled settled = {.revision = daemon->registry.revision};
     RBI_LIST_EACH(node, spare, &daemon->peers.all)
     {
@@ -47,6 +48,7 @@ void rbi_settle_start(struct rbi_daemon *daemon)
     if (!daemon->settle.settling) {
         rbi_unconfirmed_clear(daemon);
         rbi_names_settled(&daemon->names);
+        rbi_nodes_settled(daemon);
     } else {
         settle_wait(daemon, daemon->started_ns);
     }

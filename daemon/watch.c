@@ -236,6 +236,9 @@ void rbi_watch_send_all_present(struct rbi_peer *peer)
     {
         const struct watch *watch = RBI_CONTAINER_OF(node, struct watch, in_peer);
         rbi_watch_send_present(peer, watch->kind, &watch->prefix->path);
+        if (watch->kind == RBI_WATCH_PREFIX) {
+            rbi_node_send_present(peer, &watch->prefix->path);
+        }
     }
 }
 
@@ -274,4 +277,38 @@ void rbi_watch_notify(struct rbi_daemon *daemon,
         }
     }
     watch_notify_prefix(daemon, endpoint, &event, event.path.length);
+}
+
+static void watch_each_of(struct rbi_daemon *daemon,
+                          const char *path,
+                          uint32_t length,
+                          void (*call)(struct rbi_peer *peer, void *context),
+                          void *context)
+{
+    struct watch_prefix *prefix = watch_prefix_find(&daemon->watches, path, length);
+    if (!prefix) {
+        return;
+    }
+    RBI_LIST_EACH(node, spare, &prefix->watches)
+    {
+        const struct watch *watch = RBI_CONTAINER_OF(node, struct watch, in_prefix);
+        if (watch->kind == RBI_WATCH_PREFIX) {
+            call(watch->peer, context);
+        }
+    }
+}
+
+void rbi_watch_each(struct rbi_daemon *daemon,
+                    const char *path,
+                    uint32_t length,
+                    void (*call)(struct rbi_peer *peer, void *context),
+                    void *context)
+{
+    watch_each_of(daemon, path, 1, call, context); /* "/" */
+    for (uint32_t i = 1; i < length; i++) {
+        if (path[i] == '/') {
+            watch_each_of(daemon, path, i, call, context);
+        }
+    }
+    watch_each_of(daemon, path, length, call, context);
 }

@@ -45,6 +45,12 @@ void rbi_watch_send_present(struct rbi_peer *peer,
                             const struct rbi_text *path);
 /** The same for all that a client watches: after it has been given rights. */
 void rbi_watch_send_all_present(struct rbi_peer *peer);
+/** Calls for each client that watches a path or what is above it, also more than once. */
+void rbi_watch_each(struct rbi_daemon *daemon,
+                    const char *path,
+                    uint32_t length,
+                    void (*call)(struct rbi_peer *peer, void *context),
+                    void *context);
 /** Tells all whom it concerns. */
 void rbi_watch_notify(struct rbi_daemon *daemon,
                       const struct rbi_endpoint *endpoint,

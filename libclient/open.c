@@ -123,10 +123,11 @@ static int copy_labels(struct ringbus *bus, const struct ringbus_options *option
 static int set_path(struct ringbus *bus, const char *path)
 {
     struct rbi_path_info info;
+    struct rbi_pidf pidf;
     if (path == NULL) {
         return 0; /* the daemon names anonymous clients */
     }
-    if (rbi_path_parse(path, strnlen(path, RBI_PATH_MAX + 1), &info) != 0 ||
+    if (rbi_pidf_parse(path, strnlen(path, RBI_PATH_MAX + 1), &pidf, &info) != 0 ||
         info.elements != RBI_PATH_INSTANCE_ELEMENTS) {
         return rbi_fail(bus, RINGBUS_E_PATH,
                         "\"%.*s\": expected /App/Area/Platform/World/Group/Cluster/Instance%s%s",

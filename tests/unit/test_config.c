@@ -69,6 +69,8 @@ static void test_defaults_are_the_documented_ones(void **state)
     assert_int_equal(d.quota.watches, 4096);
     assert_int_equal(d.quota.control_per_s, 200);
     assert_int_equal(d.quota.connects_per_s, 50);
+    assert_int_equal(d.quota.nodes, 4096);
+    assert_int_equal(d.quota.node_bytes, 1 << 20);
     assert_int_equal(d.liveness.interval_ms, 1000);
     assert_int_equal(d.liveness.misses, 3);
     assert_int_equal(d.liveness.debug_hold, 0);
@@ -100,6 +102,8 @@ static void test_parse_every_key(void **state)
                     "  user_links: 8\n"
                     "  user_watches: 9\n"
                     "  user_control: 10\n"
+                    "  nodes: 11\n"
+                    "  node_bytes: 12KiB\n"
                     "liveness:\n"
                     "  interval: 10ms\n"
                     "  misses: 100\n"
@@ -124,6 +128,8 @@ static void test_parse_every_key(void **state)
     assert_int_equal(config.quota.user_links, 8);
     assert_int_equal(config.quota.user_watches, 9);
     assert_int_equal(config.quota.user_control_per_s, 10);
+    assert_int_equal(config.quota.nodes, 11);
+    assert_int_equal(config.quota.node_bytes, 12 << 10);
     assert_int_equal(config.liveness.interval_ms, 10);
     assert_int_equal(config.liveness.misses, 100);
     assert_int_equal(config.liveness.debug_hold, 1);
@@ -363,7 +369,7 @@ static void test_parse_ends_of_every_range(void **state)
         assert_int_equal(parse(text), 1);
         assert_non_null(strstr(errors.items[0].text, "out of range"));
     }
-    assert_int_equal(tried, 19);
+    assert_int_equal(tried, 21);
 }
 
 static void test_restart_is_asked_for_where_it_is_needed(void **state)

@@ -64,7 +64,7 @@ static void test_parse_every_limit(void **state)
     (void)state;
     assert_accepted("quota: {users: {5: {connections: 1, instances: 2, links: 3, user_links: 4, "
                     "bytes: 5MiB, watches: 6, user_watches: 7, control: 8, user_control: 9, "
-                    "connects: 10}}}");
+                    "connects: 10, nodes: 11, node_bytes: 12KiB}}}");
     const struct rbi_config_limits expected = {.connections = 1,
                                                .instances = 2,
                                                .links = 3,
@@ -74,11 +74,13 @@ static void test_parse_every_limit(void **state)
                                                .user_watches = 7,
                                                .control_per_s = 8,
                                                .user_control_per_s = 9,
-                                               .connects_per_s = 10};
-    const size_t size = offsetof(struct rbi_config_limits, connects_per_s) + sizeof(uint32_t);
+                                               .connects_per_s = 10,
+                                               .nodes = 11,
+                                               .node_bytes = 12 << 10};
+    const size_t size = offsetof(struct rbi_config_limits, node_bytes) + sizeof(uint64_t);
     assert_memory_equal(rbi_config_limits(&config, 5), &expected, size);
     /* A key more than this test knows would not be in here. */
-    assert_int_equal(config.quota_users.items[0].given, (1U << 10) - 1);
+    assert_int_equal(config.quota_users.items[0].given, (1U << 12) - 1);
 }
 
 static void test_parse_refuses_what_is_no_user(void **state)

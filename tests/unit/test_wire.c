@@ -95,6 +95,12 @@ static void fill(union rbi_wire_body *body, const struct rbi_wire_table *table, 
             memset(text->bytes, 'A' + (int)i, text->length);
             break;
         }
+        case RBI_WIRE_KIND_data: {
+            struct rbi_data *data = (void *)at;
+            data->length = (uint16_t)(RBI_WIRE_DATA_MAX - i);
+            memset(data->bytes, (int)i, data->length); /* NUL among them */
+            break;
+        }
         }
     }
 }
@@ -102,7 +108,7 @@ static void fill(union rbi_wire_body *body, const struct rbi_wire_table *table, 
 static void test_types(void **state)
 {
     (void)state;
-    assert_int_equal(RBI_ARRAY_SIZE(all), 51);
+    assert_int_equal(RBI_ARRAY_SIZE(all), 54);
     for (unsigned i = 0; i < RBI_ARRAY_SIZE(all); i++) {
         assert_string_equal(rbi_wire_type_name(all[i].type), all[i].name);
         assert_int_equal(rbi_wire_type_fds(all[i].type), all[i].fds);
@@ -217,7 +223,7 @@ static void test_decode_refuses_each_missing_field(void **state)
             static const unsigned char zeros[8];
             size_t size = begin(all[i].type);
             for (unsigned f = 0; f < all[i].table->count; f++) {
-                static const size_t lengths[] = {1, 2, 4, 4, 8, 3};
+                static const size_t lengths[] = {1, 2, 4, 4, 8, 3, 8};
                 const struct rbi_wire_field *field = &all[i].table->fields[f];
                 if (f != without) {
                     size = append(size, field->tag,
@@ -238,13 +244,15 @@ static void test_decode_refuses_each_missing_field(void **state)
 static void test_decode_refuses_each_wrong_length(void **state)
 {
     (void)state;
-    static const size_t right[] = {1, 2, 4, 4, 8, 0};
-    static unsigned char value[300];
+    static const size_t right[] = {1, 2, 4, 4, 8, 0, 0};
+    static unsigned char value[RBI_WIRE_DATA_MAX + 16];
     memset(value, 'v', sizeof value);
     for (unsigned i = 0; i < RBI_ARRAY_SIZE(all); i++) {
         for (unsigned f = 0; f < all[i].table->count; f++) {
             const struct rbi_wire_field *field = &all[i].table->fields[f];
-            const size_t from = field->kind == RBI_WIRE_KIND_text ? RBI_WIRE_TEXT_MAX + 1 : 0;
+            const size_t from = field->kind == RBI_WIRE_KIND_text   ? RBI_WIRE_TEXT_MAX + 1
+                                : field->kind == RBI_WIRE_KIND_data ? RBI_WIRE_DATA_MAX + 1
+                                                                    : 0;
             for (size_t length = from; length < from + 12; length++) {
                 if (from != 0 || length != right[field->kind]) {
                     const size_t size = append(begin(all[i].type), field->tag, value, length);
