@@ -86,7 +86,10 @@ int rbi_node_path_parse(const char *text, size_t length, struct rbi_node_path *o
         return refuse(out, RBI_PATH_RESERVED, 1); /* nothing would tell whose it is */
     }
     if (rbi_path_parse(text, meta, &info) != 0) {
-        return refuse(out, info.error, info.error_offset);
+        /* What would be a slash at the end is one more in front of "meta". */
+        const bool again = info.error == RBI_PATH_TRAILING_SLASH;
+        return refuse(out, again ? RBI_PATH_EMPTY_ELEMENT : info.error,
+                      again ? meta : info.error_offset);
     }
     if (info.elements > RBI_PATH_CLUSTER_ELEMENTS) {
         return refuse(out, RBI_PATH_RESERVED, meta + 1); /* instances have nothing below them */
@@ -104,11 +107,8 @@ int rbi_node_path_parse(const char *text, size_t length, struct rbi_node_path *o
     return 0;
 }
 
-size_t rbi_node_path_below(const char *path,
-                           size_t path_length,
-                           const char *prefix,
-                           size_t prefix_length,
-                           size_t *length)
+size_t rbi_node_path_below(
+    const char *path, size_t path_length, const char *prefix, size_t prefix_length, size_t *length)
 {
     if (path_length <= prefix_length ||
         !rbi_path_has_prefix(path, path_length, prefix, prefix_length)) {

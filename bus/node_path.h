@@ -45,10 +45,7 @@ RBI_MUST_CHECK int rbi_node_path_parse(const char *text, size_t length, struct r
  * @param length  of the element
  * @return offset in @p path; 0: it is not below the prefix
  */
-size_t rbi_node_path_below(const char *path,
-                           size_t path_length,
-                           const char *prefix,
-                           size_t prefix_length,
-                           size_t *length);
+size_t rbi_node_path_below(
+    const char *path, size_t path_length, const char *prefix, size_t prefix_length, size_t *length);
 
 #endif

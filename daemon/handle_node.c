@@ -140,12 +140,11 @@ static bool create_check_free(const struct rbi_request *request)
         rbi_request_ok(request, node->revision);
         return false;
     }
-    rbi_request_refuse(request, RBI_CODE_IN_USE,
-                       "%.150s is there already, with revision %" PRIu64 "%s", node->path,
-                       node->revision,
-                       node->flags & RBI_NODE_EPHEMERAL && !node->owner
-                           ? ", of an endpoint that may come back"
-                           : "");
+    rbi_request_refuse(
+        request, RBI_CODE_IN_USE, "%.150s is there already, with revision %" PRIu64 "%s",
+        node->path, node->revision,
+        node->flags & RBI_NODE_EPHEMERAL && !node->owner ? ", of an endpoint that may come back"
+                                                         : "");
     return false;
 }
 
@@ -272,15 +271,14 @@ static void remove_cluster(const struct rbi_request *request)
         return;
     }
     if (!cluster) {
-        rbi_request_refuse(request, RBI_CODE_NO_SERVICE, "there is no cluster %.200s",
-                           path->bytes);
+        rbi_request_refuse(request, RBI_CODE_NO_SERVICE, "there is no cluster %.200s", path->bytes);
     } else if (rbi_nodes_below(&daemon->nodes, path->bytes, path->length)) {
         rbi_request_refuse(request, RBI_CODE_IN_USE,
                            "%.180s has nodes below \"meta\": remove those first", path->bytes);
     } else if (!rbi_registry_forget(daemon, cluster)) {
         rbi_request_refuse(request, RBI_CODE_IN_USE,
-                           "%.150s has instances, %" PRIu32 ", or expects some back",
-                           path->bytes, cluster->member_count);
+                           "%.150s has instances, %" PRIu32 ", or expects some back", path->bytes,
+                           cluster->member_count);
     } else {
         rbi_request_ok(request, 0);
     }

@@ -85,8 +85,8 @@ static bool pages_nodes(const struct rbi_request *request, struct page *page)
 static bool cluster_may_see(struct rbi_peer *peer, const struct rbi_cluster *cluster)
 {
     struct rbi_text why;
-    bool may = rbi_rights_may_path(peer, RBI_ACL_WATCH, cluster->path.bytes, cluster->path.length,
-                                   &why);
+    bool may =
+        rbi_rights_may_path(peer, RBI_ACL_WATCH, cluster->path.bytes, cluster->path.length, &why);
     for (uint32_t i = 0; i < cluster->member_count && !may; i++) {
         may = rbi_rights_may(peer, RBI_ACL_WATCH, cluster->members[i], &why);
     }
@@ -163,10 +163,8 @@ static void get_user(const struct rbi_request *request, struct page *page)
         rbi_rights_refuse(request, &why);
         return;
     }
-    struct rbi_wire_node_state state = {.kind = RBI_NODE_USER,
-                                        .revision = node->revision,
-                                        .flags = node->flags,
-                                        .uid = node->uid};
+    struct rbi_wire_node_state state = {
+        .kind = RBI_NODE_USER, .revision = node->revision, .flags = node->flags, .uid = node->uid};
     state.value.length = node->value_length;
     if (node->value_length != 0) {
         memcpy(state.value.bytes, node->value, node->value_length);
@@ -179,8 +177,8 @@ static void get_user(const struct rbi_request *request, struct page *page)
 static void get_cluster(const struct rbi_request *request, struct page *page)
 {
     const struct rbi_text *path = &request->body->node.path;
-    const struct rbi_cluster *cluster = rbi_registry_cluster(
-        &request->daemon->registry, rbi_cluster_id(path->bytes, path->length));
+    const struct rbi_cluster *cluster =
+        rbi_registry_cluster(&request->daemon->registry, rbi_cluster_id(path->bytes, path->length));
     struct rbi_wire_node_state state = {.kind = RBI_NODE_CLUSTER};
     struct rbi_text why;
     if (cluster && !cluster_may_see(request->peer, cluster)) {

@@ -14,8 +14,8 @@ static bool interest_check(const struct rbi_request *request,
     struct rbi_path_info info;
     const bool root = kind == RBI_WATCH_PREFIX && path->length == 1 && path->bytes[0] == '/';
     struct rbi_node_path node;
-    if (root || (kind == RBI_WATCH_PREFIX &&
-                 rbi_node_path_parse(path->bytes, path->length, &node) == 0)) {
+    if (root ||
+        (kind == RBI_WATCH_PREFIX && rbi_node_path_parse(path->bytes, path->length, &node) == 0)) {
         return true;
     }
     if (rbi_path_parse(path->bytes, path->length, &info) != 0) {

@@ -27,7 +27,7 @@
 
 /** In front of path, creator and value. */
 struct store_head {
-    uint64_t sum; /* of all behind it, as far as size */
+    uint64_t sum;  /* of all behind it, as far as size */
     uint32_t size; /* of the record, head included */
     uint32_t what; /* enum rbi_node_record_what */
     uint64_t revision;
@@ -92,9 +92,8 @@ static size_t record_put(unsigned char *record, const struct rbi_node *node)
 
 static size_t record_drop(unsigned char *record, const struct rbi_node *node, uint64_t revision)
 {
-    struct store_head head = {.what = RBI_NODE_RECORD_REMOVE,
-                              .revision = revision,
-                              .path_length = node->path_length};
+    struct store_head head = {
+        .what = RBI_NODE_RECORD_REMOVE, .revision = revision, .path_length = node->path_length};
     memcpy(record + sizeof(head), node->path, node->path_length);
     return record_seal(record, &head, sizeof(head) + node->path_length);
 }
@@ -106,8 +105,7 @@ static size_t record_revision(unsigned char *record, uint64_t revision)
 }
 
 /** @return bytes of the record at @p bytes; 0: there is no whole one */
-static size_t
-record_read(const unsigned char *bytes, size_t left, struct rbi_node_record *out)
+static size_t record_read(const unsigned char *bytes, size_t left, struct rbi_node_record *out)
 {
     struct store_head head;
     if (left < sizeof(head)) {
@@ -122,20 +120,20 @@ record_read(const unsigned char *bytes, size_t left, struct rbi_node_record *out
         return 0;
     }
     const char *texts = (const char *)bytes + sizeof(head);
-    *out = (struct rbi_node_record){
-        .what = (enum rbi_node_record_what)head.what,
-        .path = texts,
-        .path_length = head.path_length,
-        .creator = texts + head.path_length,
-        .creator_length = head.creator_length,
-        .value = (const unsigned char *)texts + head.path_length + head.creator_length,
-        .value_length = head.value_length,
-        .flags = head.flags,
-        .uid = head.uid,
-        .owner = {.cluster = head.owner_cluster,
-                  .instance = head.owner_instance,
-                  .incarnation = head.owner_incarnation},
-        .revision = head.revision};
+    *out = (struct rbi_node_record){.what = (enum rbi_node_record_what)head.what,
+                                    .path = texts,
+                                    .path_length = head.path_length,
+                                    .creator = texts + head.path_length,
+                                    .creator_length = head.creator_length,
+                                    .value = (const unsigned char *)texts + head.path_length +
+                                             head.creator_length,
+                                    .value_length = head.value_length,
+                                    .flags = head.flags,
+                                    .uid = head.uid,
+                                    .owner = {.cluster = head.owner_cluster,
+                                              .instance = head.owner_instance,
+                                              .incarnation = head.owner_incarnation},
+                                    .revision = head.revision};
     return size;
 }
 
@@ -146,8 +144,7 @@ static int store_write_at(int fd, const void *bytes, size_t size, uint64_t at)
 {
     size_t used = 0;
     while (used < size) {
-        const ssize_t n =
-            pwrite(fd, (const char *)bytes + used, size - used, (off_t)(at + used));
+        const ssize_t n = pwrite(fd, (const char *)bytes + used, size - used, (off_t)(at + used));
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -410,8 +407,9 @@ void rbi_node_store_open(struct rbi_daemon *daemon)
         why = used < size ? used ? "torn or damaged" : "not a file of this release" : NULL;
     }
     if (why) {
-        rbi_log(RBI_LOG_WARNING, "nodes_ignored", "file=%s at=%zu size=%zu why=\"%s\" kept=%" PRIu32,
-                store->path, used, size, why, nodes->count);
+        rbi_log(RBI_LOG_WARNING, "nodes_ignored",
+                "file=%s at=%zu size=%zu why=\"%s\" kept=%" PRIu32, store->path, used, size, why,
+                nodes->count);
     }
     store->revision_end = nodes->revision;
     if (bytes && why) {
@@ -419,7 +417,8 @@ void rbi_node_store_open(struct rbi_daemon *daemon)
     }
     free(bytes);
     if (nodes->count != 0) {
-        rbi_log(RBI_LOG_INFO, "nodes_read", "file=%s nodes=%" PRIu32 " ephemeral=%" PRIu32
-                " revision=%" PRIu64, store->path, nodes->count, nodes->expected, nodes->revision);
+        rbi_log(RBI_LOG_INFO, "nodes_read",
+                "file=%s nodes=%" PRIu32 " ephemeral=%" PRIu32 " revision=%" PRIu64, store->path,
+                nodes->count, nodes->expected, nodes->revision);
     }
 }

@@ -20,7 +20,7 @@ struct rbi_node;
 #define RBI_NODE_STORE_PATH_MAX 255U
 
 struct rbi_node_store {
-    int fd;              /* -1: none was needed yet, or it cannot be had */
+    int fd; /* -1: none was needed yet, or it cannot be had */
     char path[RBI_NODE_STORE_PATH_MAX + 1];
     uint64_t bytes;        /* of the file */
     uint64_t rewrite_at;   /* how large it may become until it is written anew */

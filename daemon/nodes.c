@@ -187,12 +187,12 @@ static uint64_t node_bytes(const struct rbi_node *node, uint16_t value_length)
 /** @retval as rbi_quota_charge() */
 static int node_charge(struct rbi_daemon *daemon, struct rbi_node *node, struct rbi_text *why)
 {
-    const int result = rbi_quota_charge(&daemon->quota, node->uid, RBI_QUOTA_NODES, 1,
-                                        &node->count_charge, why);
-    return result != 0 ? result
-                       : rbi_quota_charge(&daemon->quota, node->uid, RBI_QUOTA_NODE_BYTES,
-                                          node_bytes(node, node->value_length),
-                                          &node->bytes_charge, why);
+    const int result =
+        rbi_quota_charge(&daemon->quota, node->uid, RBI_QUOTA_NODES, 1, &node->count_charge, why);
+    return result != 0
+               ? result
+               : rbi_quota_charge(&daemon->quota, node->uid, RBI_QUOTA_NODE_BYTES,
+                                  node_bytes(node, node->value_length), &node->bytes_charge, why);
 }
 
 int rbi_node_create(struct rbi_daemon *daemon,
@@ -233,11 +233,11 @@ static int node_recharge(struct rbi_daemon *daemon,
     const uint64_t before = node->bytes_charge.amount;
     const uint64_t bytes = node_bytes(node, value_length);
     rbi_charge_release(&node->bytes_charge);
-    const int result =
-        bytes <= before ? rbi_quota_note(&daemon->quota, node->uid, RBI_QUOTA_NODE_BYTES, bytes,
-                                         &node->bytes_charge)
-                        : rbi_quota_charge(&daemon->quota, node->uid, RBI_QUOTA_NODE_BYTES, bytes,
-                                           &node->bytes_charge, why);
+    const int result = bytes <= before
+                           ? rbi_quota_note(&daemon->quota, node->uid, RBI_QUOTA_NODE_BYTES, bytes,
+                                            &node->bytes_charge)
+                           : rbi_quota_charge(&daemon->quota, node->uid, RBI_QUOTA_NODE_BYTES,
+                                              bytes, &node->bytes_charge, why);
     if (result != 0 && before != 0) {
         /* Needs no memory: its user is known, it pays for the node itself. */
         const int again = rbi_quota_note(&daemon->quota, node->uid, RBI_QUOTA_NODE_BYTES, before,

@@ -86,9 +86,8 @@ int rbi_quota_charge(struct rbi_quota *quota,
                      struct rbi_charge *out,
                      struct rbi_text *why)
 {
-    static const char *const names[RBI_QUOTA_KINDS] = {"connections", "instances", "bytes",
-                                                       "user_links", "user_watches", "nodes",
-                                                       "node_bytes"};
+    static const char *const names[RBI_QUOTA_KINDS] = {
+        "connections", "instances", "bytes", "user_links", "user_watches", "nodes", "node_bytes"};
     RBI_ASSERT(kind < RBI_QUOTA_KINDS && amount > 0);
     struct rbi_quota_user *user = quota_user(quota, uid);
     if (!user) {

@@ -167,6 +167,12 @@ change_option(struct rbi_ctl_args *args, const struct rbi_ctl_option *option, co
             return bad_value(option, value, "a version, as history shows it; 0: none yet");
         }
         return RBI_CTL_OK;
+    case RBI_CTL_REVISION:
+        if (number_parse(value, UINT64_MAX, &args->revision, &end) != 0 || *end != '\0' ||
+            args->revision == 0) {
+            return bad_value(option, value, "a revision, as get shows it");
+        }
+        return RBI_CTL_OK;
     case RBI_CTL_WHY:
         args->why = value;
         return RBI_CTL_OK;

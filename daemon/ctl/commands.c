@@ -34,6 +34,24 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
      "changes of the directory, as they come",
      "Begins with a line for each instance that is there; --count ends after as many lines.\n",
      rbi_ctl_watch},
+    {"get", "PATH", 1, 1, RBI_CTL_BUS, "what is at a path of the node tree, and below it",
+     "A node: its value, revision and creator; then the names right below the path. Of a cluster\n"
+     "that is known but has nobody in it says so, and ends with 4 too (NO_INSTANCE); of what is\n"
+     "not there at all NO_SERVICE.\n",
+     rbi_ctl_get},
+    {"create", "PATH [VALUE]", 1, 2, RBI_CTL_BUS, "makes a node, or a cluster known",
+     "Nodes are below \"meta\": /App/.../meta/NAME, of a prefix or a cluster, up to 4 elements\n"
+     "deep. VALUE: up to 1024 bytes; - is standard input. It stays, over restarts too, until rm.\n"
+     "The path of a cluster: it is known from now on, and waited for.\n",
+     rbi_ctl_create},
+    {"set", "PATH VALUE", 2, 2, RBI_CTL_BUS | RBI_CTL_REVISION, "gives a node another value",
+     "VALUE: up to 1024 bytes; - is standard input. Whose it is, and how long it lives, stays.\n",
+     rbi_ctl_set},
+    {"rm", "PATH", 1, 1, RBI_CTL_BUS | RBI_CTL_REVISION,
+     "removes a node, an empty cluster, a dead instance",
+     "Not while something is below it. An instance that lives goes with its process; one that an\n"
+     "earlier daemon knew and that has not come back is forgotten.\n",
+     rbi_ctl_rm},
     {"send", "PATH[/INSTANCE]", 1, 1, RBI_CTL_BUS | RBI_CTL_KEY | RBI_CTL_LINES,
      "sends standard input as one message, or as one a line",
      "PATH is a cluster (one of its instances takes each message: the one that the key\n"
@@ -165,6 +183,7 @@ const struct rbi_ctl_option rbi_ctl_options[] = {
     {RBI_CTL_OFF, "--off", NULL, "takes it back"},
     {RBI_CTL_DRY_RUN, "--dry-run", NULL, "only checks, and says what it would be about"},
     {RBI_CTL_EXPECT, "--expect", "VERSION", "only if this version holds now"},
+    {RBI_CTL_REVISION, "--revision", "N", "only while the node has this revision"},
     {RBI_CTL_WHY, "--why", "TEXT", "for the history"},
     {RBI_CTL_SUBJECT, "--subject", "PATH", "token: who may use it, a path or a glob"},
     {RBI_CTL_TARGET, "--target", "GLOB", "token: the instances that it opens"},

@@ -47,6 +47,7 @@ enum rbi_ctl_exit {
 #define RBI_CTL_WHY      0x400000U
 #define RBI_CTL_OFF      0x800000U
 #define RBI_CTL_TAGS     0x10000000U
+#define RBI_CTL_REVISION 0x20000000U
 #define RBI_CTL_SUBJECT  0x1000000U
 #define RBI_CTL_TARGET   0x2000000U
 #define RBI_CTL_TTL      0x4000000U
@@ -100,10 +101,11 @@ struct rbi_ctl_args {
     unsigned size_count;
     unsigned cpus[2];
     const char *path;
-    uint64_t expect;  /* of changes of the configuration */
-    const char *why;  /* NULL: not given */
-    const char *tags; /* of move; NULL: not given */
-    const char *tag;  /* of explain, as far as idc; NULL: not given */
+    uint64_t expect;   /* of changes of the configuration */
+    uint64_t revision; /* that a node must have; 0: any */
+    const char *why;   /* NULL: not given */
+    const char *tags;  /* of move; NULL: not given */
+    const char *tag;   /* of explain, as far as idc; NULL: not given */
     uint32_t method;
     uint32_t labels[RBI_CTL_LABELS_MAX];
     const char *set;
@@ -160,6 +162,10 @@ int rbi_ctl_bench(const struct rbi_ctl_args *args);
 int rbi_ctl_drain(const struct rbi_ctl_args *args);
 int rbi_ctl_undrain(const struct rbi_ctl_args *args);
 int rbi_ctl_unshield(const struct rbi_ctl_args *args);
+int rbi_ctl_create(const struct rbi_ctl_args *args);
+int rbi_ctl_set(const struct rbi_ctl_args *args);
+int rbi_ctl_rm(const struct rbi_ctl_args *args);
+int rbi_ctl_get(const struct rbi_ctl_args *args);
 int rbi_ctl_check(const struct rbi_ctl_args *args);
 int rbi_ctl_token(const struct rbi_ctl_args *args);
 int rbi_ctl_apply(const struct rbi_ctl_args *args);

@@ -22,7 +22,7 @@ _ringbusctl() {
         [[ $command == token ]] && mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
-    --timeout | --interval | --count | --subject | --target | --ttl | --seconds | --size | --cpus | --path | --tag | --method | --labels | --set | --idc | --tags | --expect | --why) return ;;
+    --timeout | --interval | --count | --subject | --target | --ttl | --seconds | --size | --cpus | --path | --tag | --method | --labels | --set | --idc | --tags | --expect | --why | --revision) return ;;
     esac
     if [[ $cur == -* ]]; then
         local options
@@ -35,7 +35,7 @@ _ringbusctl() {
     done
     case $command in
     check | apply | diff) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-    ls | show | explain | watch | send | recv | call | ping | drain | undrain | unshield | isolate | stage | weight | move | limit | mock)
+    ls | show | explain | watch | send | recv | call | ping | drain | undrain | unshield | get | create | set | rm | isolate | stage | weight | move | limit | mock)
         mapfile -t COMPREPLY < <(compgen -W "$("$program" ls --json --timeout 500ms "${socket[@]}" 2>/dev/null | _ringbusctl_members path)" -- "$cur")
         ;;
     esac
