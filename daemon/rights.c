@@ -178,9 +178,9 @@ bool rbi_rights_may_link(const struct rbi_endpoint *requester,
 
 /* ---- methods ------------------------------------------------------------------------------- */
 
-void rbi_rights_methods(const struct rbi_endpoint *sender,
-                        const struct rbi_endpoint *receiver,
-                        struct rbi_text *out)
+void rbi_rights_methods_between(const struct rbi_endpoint *sender,
+                                const struct rbi_endpoint *receiver,
+                                struct rbi_text *out)
 {
     struct rbi_peer *peer = sender->peer;
     struct rbi_acl_methods methods;
@@ -208,8 +208,8 @@ static uint64_t rights_methods_hash(const struct rbi_text texts[2])
 
 void rbi_rights_methods_of(struct rbi_link *link, struct rbi_text out[2])
 {
-    rbi_rights_methods(link->requester, link->server, &out[0]);
-    rbi_rights_methods(link->server, link->requester, &out[1]);
+    rbi_rights_methods_between(link->requester, link->server, &out[0]);
+    rbi_rights_methods_between(link->server, link->requester, &out[1]);
     link->methods_told = rights_methods_hash(out);
 }
 

@@ -86,9 +86,9 @@ bool rbi_rights_may_link(const struct rbi_endpoint *requester,
                          struct rbi_text *why);
 
 /** Which methods @p sender may send to @p receiver, as text for the wire. */
-void rbi_rights_methods(const struct rbi_endpoint *sender,
-                        const struct rbi_endpoint *receiver,
-                        struct rbi_text *out);
+void rbi_rights_methods_between(const struct rbi_endpoint *sender,
+                                const struct rbi_endpoint *receiver,
+                                struct rbi_text *out);
 /** Both ways of a link, requester's first; notes that its ends are told now. */
 void rbi_rights_methods_of(struct rbi_link *link, struct rbi_text out[2]);
 /** Tells the ends of a link which methods they may send, if that is other than they know. */
