@@ -81,6 +81,8 @@
     X(TEXT, text, 60, 1)                 /* daemon; descriptor: the text */                        \
     X(HISTORY, history, 61, 0)           /* tool: answered by ROW_VERSION and QUERY_END */         \
     X(ROW_VERSION, row_version, 62, 0)   /* daemon */                                              \
+    X(DESCRIBE, describe, 63, 0)         /* client: what people should know of a cluster */        \
+    X(DESCRIPTION, description, 64, 0)   /* daemon */                                              \
     X(NODE, node, 65, 0)                 /* client: of the node tree; OK, or NODE_STATE */         \
     X(NODE_STATE, node_state, 66, 0)     /* daemon, answers NODE that looks */                     \
     X(NODE_EVENT, node_event, 67, 0)     /* daemon: a node below a watched prefix */               \
@@ -345,6 +347,13 @@ struct rbi_data {
     F(u32, flags, 5, 0)                                                                            \
     F(u8, initial, 6, 0) /* part of the answer to SCAN, not a change */                            \
     F(u32, reason, 7, 0) /* REMOVED: enum rbi_reason, of an ephemeral one whose owner ended */
+#define RBI_WIRE_FIELDS_describe(F) F(text, path, 1, 1)
+#define RBI_WIRE_FIELDS_description(F)                                                             \
+    F(text, owner, 1, 0)                                                                           \
+    F(text, schema, 2, 0)                                                                          \
+    F(u64, qps, 3, 0)                                                                              \
+    F(u32, p99_us, 4, 0)                                                                           \
+    F(u64, policy, 5, 0) /* fingerprint; 0: the defaults */
 #define RBI_WIRE_FIELDS_stopping(F) F(text, text, 1, 0)
 #define RBI_WIRE_FIELDS_relink(F)                                                                  \
     F(u64, link_id, 1, 1) /* as the earlier daemon gave it */                                      \

@@ -33,3 +33,11 @@ RBI_WIRE_TABLE(history);
 #define RBI_WIRE_OF rbi_wire_row_version
 RBI_WIRE_TABLE(row_version);
 #undef RBI_WIRE_OF
+
+#define RBI_WIRE_OF rbi_wire_describe
+RBI_WIRE_TABLE(describe);
+#undef RBI_WIRE_OF
+
+#define RBI_WIRE_OF rbi_wire_description
+RBI_WIRE_TABLE(description);
+#undef RBI_WIRE_OF

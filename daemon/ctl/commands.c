@@ -30,6 +30,9 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
      "What rights the caller has is asked of the daemon, which tells that to the caller's own\n"
      "user and root; whom it has none to falls out at acl. Nothing is sent.\n",
      rbi_ctl_explain},
+    {"describe", "CLUSTER", 1, 1, RBI_CTL_BUS, "whom to ask about a cluster, and what it is for",
+     "As the configuration says, in \"describe\"; whether anybody is there or not.\n",
+     rbi_ctl_describe},
     {"watch", "[PREFIX]", 0, 1, RBI_CTL_BUS | RBI_CTL_COUNT,
      "changes of the directory, as they come",
      "Begins with a line for each instance that is there; --count ends after as many lines.\n",

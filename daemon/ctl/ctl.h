@@ -169,6 +169,7 @@ int rbi_ctl_get(const struct rbi_ctl_args *args);
 int rbi_ctl_check(const struct rbi_ctl_args *args);
 int rbi_ctl_token(const struct rbi_ctl_args *args);
 int rbi_ctl_apply(const struct rbi_ctl_args *args);
+int rbi_ctl_describe(const struct rbi_ctl_args *args);
 int rbi_ctl_diff(const struct rbi_ctl_args *args);
 int rbi_ctl_history(const struct rbi_ctl_args *args);
 int rbi_ctl_rollback(const struct rbi_ctl_args *args);

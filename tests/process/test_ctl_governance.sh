@@ -79,19 +79,36 @@ expect 0 "$CTL" limit "$group/**" all off
 expect 1 "$CTL" limit "$group/**" all 5x
 expect 4 "$CTL" mock $group/A 7 on
 
+# ---- for people ----------------------------------------------------------------------------
+expect 0 "$CTL" describe $group/A
+holds "owner   -" "$work/out"
+printf 'clusters: [{match: "%s/*", describe: {owner: demo team, qps: 500, p99: 2ms, schema: v7}}]\n' $group >"$work/people.yaml"
+expect 0 "$CTL" apply "$work/people.yaml"
+holds "changed 1 cluster" "$work/out" # what was applied before is gone
+expect 0 "$CTL" describe $group/A
+holds "owner   demo team" "$work/out"
+holds "p99     2000 us" "$work/out"
+holds "policy  default" "$work/out"
+expect 0 "$CTL" describe --json $group/Nobody
+json "$work/out"
+holds '"qps":500' "$work/out"
+expect 2 "$CTL" describe $group
+expect 0 "$CTL" rollback 12
+
 # ---- history -------------------------------------------------------------------------------
 expect 0 "$CTL" history --count 2
 [ "$(wc -l <"$work/out")" -eq 2 ] || fail "not 2 lines: $(cat "$work/out")"
-head -1 "$work/out" | grep -q '^\*12 ' || fail "the newest does not hold: $(cat "$work/out")"
-holds "limit $group/** all off" "$work/out"
+head -1 "$work/out" | grep -q '^\*14 ' || fail "the newest does not hold: $(cat "$work/out")"
+holds "rollback 12" "$work/out"
 expect 0 "$CTL" history
+holds "limit $group/** all off" "$work/out"
 holds "apply $work/one.yaml: more tries" "$work/out"
 holds " 20" "$work/out" # a year
 holds "uid $(id -u)" "$work/out"
 expect 0 "$CTL" history --json
 json "$work/out"
 expect 0 "$CTL" rollback 1
-holds "version 13 holds: changed 1 cluster" "$work/out"
+holds "version 15 holds: changed 1 cluster" "$work/out"
 expect 0 "$CTL" diff "$work/one.yaml"
 [ ! -s "$work/out" ] || fail "version 1 does not hold again"
 expect 4 "$CTL" rollback 99

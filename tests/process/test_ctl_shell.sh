@@ -22,7 +22,7 @@ offers() {
     _ringbusctl
     [ "${COMPREPLY[*]}" = "$*" ] || fail "after ${COMP_WORDS[*]:1}: '${COMPREPLY[*]}' instead of '$*'"
 }
-offers s -- status show send stage
+offers s -- status show set send stage
 offers help pi -- ping
 offers send --l -- --lines
 offers status --l --
