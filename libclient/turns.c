@@ -79,15 +79,16 @@ static void collect(struct rbi_turns *turns, const struct rbi_choice *choice, bo
     }
 }
 
+/* malloc() aligns to 16 bytes on every machine with 64-bit words, as the balancer wants. */
 static int set_up(struct rbi_turns *turns, const struct rbi_balance_policy *policy)
 {
     struct rbi_balance_plan plan;
     rbi_balance_plan(&plan, policy, turns->members, turns->count, turns->weights);
-    void *scratch = aligned_alloc(16, rbi_align_up(plan.scratch_bytes + 1, 16));
+    void *scratch = malloc(plan.scratch_bytes + 1);
     if (plan.bytes > turns->memory_bytes || turns->memory == NULL) {
         free(turns->memory);
         turns->memory_bytes = rbi_align_up(plan.bytes + 1, 16);
-        turns->memory = aligned_alloc(16, turns->memory_bytes);
+        turns->memory = malloc(turns->memory_bytes);
     }
     if (scratch != NULL && turns->memory != NULL) {
         rbi_balance_build(&turns->balance, &plan, turns->memory, scratch);

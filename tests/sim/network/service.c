@@ -75,6 +75,7 @@ static void note_sent(struct life *life, uint32_t idx, const struct positions *b
         case RINGBUS_E_FULL:
         case RINGBUS_E_NO_CHUNK:
         case RINGBUS_E_NOT_READY:
+        case RINGBUS_E_RESTARTING:
         case RINGBUS_E_NO_INSTANCE:
         case RINGBUS_E_NO_SERVICE:
         case RINGBUS_E_PEER_GONE:
