@@ -166,7 +166,8 @@ bool rbi_retry_allowed(struct ringbus *bus,
     ask->again = true;
     if (follow) {
         ask->owner_again = true;
-        cluster->dispatch_stale = RBI_DISPATCH_STALE;
+        ask->following = true;
+        cluster->dispatch_stale |= RBI_DISPATCH_STALE;
     } else {
         ask->tries_left--;
     }
@@ -197,7 +198,9 @@ int rbi_retry_choose(struct ringbus *bus, struct rbi_ask *ask, struct rbi_end **
     const bool keyed = (ask->flags & RINGBUS_KEY) != 0 && ask->mode != RBI_RETRY_FORKING;
     /* Nor does it once its owner was asked in vain, or cannot be reached: then it is marked. */
     const bool elsewhere =
-        keyed && (ask->diverting || (ask->mode == RBI_RETRY_FAILOVER && ask->tried_count > 0));
+        keyed && !ask->following &&
+        (ask->diverting || (ask->mode == RBI_RETRY_FAILOVER && ask->tried_count > 0));
+    ask->following = false;
     const struct rbi_choosing by = {.keyed = keyed && !elsewhere,
                                     .key = ask->key,
                                     .tried = ask->tried,

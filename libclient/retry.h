@@ -63,6 +63,7 @@ struct rbi_ask {
     uint8_t tried_count;
     bool once;        /* no instance twice */
     bool owner_again; /* NOT_OWNER was followed once */
+    bool following;   /* now: its owner is looked up anew */
     bool again;       /* what is sent next is a retry */
     bool diverting;   /* the owner of its key is out of reach, and others may be asked */
     int32_t tried[RBI_TRIES_MAX];

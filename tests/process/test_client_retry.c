@@ -278,13 +278,12 @@ static void test_keyed(void **state)
 }
 
 /* The owner has changed: who is not it says so, and the request follows, once, in any mode. */
-static void test_not_owner_is_followed(void **state)
+static void follow_the_owner(enum ringbus_retry mode)
 {
-    (void)state;
     struct ringbus_message_options options = ordinary();
     options.flags = RINGBUS_KEY;
     options.key = 5;
-    open_all(2, RINGBUS_RETRY_FAILFAST, 0);
+    open_all(2, mode, 0);
     ask_with(&options);
     struct worker *owner = &workers[last.peer.instance - 1];
     struct worker *other = owner == &workers[0] ? &workers[1] : &workers[0];
@@ -301,6 +300,14 @@ static void test_not_owner_is_followed(void **state)
     assert_int_equal(last.error, RINGBUS_E_NOT_OWNER);
     assert_int_equal(last.tries, 1);
     close_all();
+}
+
+static void test_not_owner_is_followed(void **state)
+{
+    (void)state;
+    follow_the_owner(RINGBUS_RETRY_AUTO);
+    follow_the_owner(RINGBUS_RETRY_FAILFAST);
+    follow_the_owner(RINGBUS_RETRY_FAILOVER);
 }
 
 /* A lane that is full refuses at once, and another has room. */
