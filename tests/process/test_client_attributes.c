@@ -354,8 +354,9 @@ enum { WORD_READY };
 static void be_deaf(const struct cluster *at, void *context)
 {
     static struct node node;
-    (void)context;
-    node_open(&node, at, SERVER_2);
+    struct ringbus_options options = node_options(at, SERVER_2);
+    options.tags = context;
+    node_open_with(&node, &options);
     RUN_UNTIL(node.events[RINGBUS_EVENT_READY] > 0, NODE_MS, &node);
     atomic_store(&bus_shared[WORD_READY], 1);
     for (;;) {
@@ -374,11 +375,11 @@ static void take_back(struct node *node, const struct ringbus_event *event)
     }
 }
 
-static pid_t open_with_deaf(enum ringbus_on_down on_down)
+static pid_t open_with_deaf(enum ringbus_on_down on_down, char *tags)
 {
     bus_shared_reset();
     seen_count = given_back = 0;
-    const pid_t pid = child_start(be_deaf, &cluster, NULL);
+    const pid_t pid = child_start(be_deaf, &cluster, tags);
     client.on_event = take_back;
     node_open(&client, &cluster, NULL);
     const struct ringbus_target_options options = {
@@ -394,7 +395,7 @@ static void test_given_back_with_them(void **state)
     (void)state;
     const struct ringbus_message_options options = everything();
     const struct ringbus_part part = {"abc", 3};
-    const pid_t pid = open_with_deaf(RINGBUS_ON_DOWN_REPORT);
+    const pid_t pid = open_with_deaf(RINGBUS_ON_DOWN_REPORT, NULL);
     assert_int_equal(ringbus_send_with(client.bus, &to, &part, 1, &options), 1);
     child_kill(pid);
     RUN_UNTIL(given_back == 1, NODE_MS, &client);
@@ -410,7 +411,7 @@ static void test_redelivered_with_them(void **state)
     const struct ringbus_message_options options = everything();
     const struct ringbus_part parts[] = {{"abc", 3}, {"de", 2}};
     const struct ringbus_part big = {large, sizeof large};
-    const pid_t pid = open_with_deaf(RINGBUS_ON_DOWN_REDELIVER);
+    const pid_t pid = open_with_deaf(RINGBUS_ON_DOWN_REDELIVER, NULL);
     assert_int_equal(ringbus_send_with(client.bus, &to, parts, 2, &options), 1);
     assert_int_equal(ringbus_send_with(client.bus, &to, &big, 1, &options), 1);
     assert_int_equal(
@@ -433,29 +434,23 @@ static void test_redelivered_with_them(void **state)
 static void test_tag_leads(void **state)
 {
     (void)state;
+    static char canary[] = "canary";
     static struct node tagged;
     const struct ringbus_part part = {"abc", 3};
-    struct ringbus_message_options with_tag = {.struct_size = sizeof with_tag, .tag = "canary"};
-    const pid_t pid = open_with_deaf(RINGBUS_ON_DOWN_REDELIVER);
-    seen_count = 0;
+    const struct ringbus_message_options with_tag = {.struct_size = sizeof with_tag, .tag = canary};
+    const pid_t pid = open_with_deaf(RINGBUS_ON_DOWN_REDELIVER, canary);
     server.on_message = NULL;
-    tagged.on_message = on_look;
-    /* Deaf without a tag: what has none goes there, or to the other that has none. */
     struct ringbus_options options = node_options(&cluster, SERVER "/7");
-    options.tags = "canary";
+    options.tags = canary;
     node_open_with(&tagged, &options);
     node_open(&server, &cluster, SERVER_1);
     RUN_UNTIL(client.events[RINGBUS_EVENT_READY] == 3, NODE_MS, &client, &tagged, &server);
-    for (unsigned i = 0; i < 20; i++) {
-        assert_int_equal(ringbus_send_with(client.bus, &to, &part, 1, &with_tag), 1);
-    }
-    RUN_UNTIL(tagged.messages == 20, NODE_MS, &client, &tagged, &server);
-    for (unsigned i = 0; i < 20; i++) {
-        assert_int_equal(ringbus_send_with(client.bus, &to, &part, 1, NULL), 1);
+    for (unsigned i = 0; i < 40; i++) {
+        const struct ringbus_message_options *which = i % 2 == 0 ? &with_tag : NULL;
+        assert_int_equal(ringbus_send_with(client.bus, &to, &part, 1, which), 1);
     }
     child_kill(pid);
-    RUN_UNTIL(server.messages == 20, NODE_MS, &client, &tagged, &server);
-    assert_int_equal(tagged.messages, 20);
+    RUN_UNTIL(server.messages == 20 && tagged.messages == 20, NODE_MS, &client, &tagged, &server);
     assert_true(node_stats(&client).redelivered > 0);
     node_close(&client);
     node_close(&tagged);
