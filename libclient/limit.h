@@ -6,8 +6,8 @@
  * Part of internal.h: include that.
  *
  * A cluster without limits costs its senders nothing: the bit of the end that says otherwise
- * (RBI_HINDERED_LIMIT) is one of several that are looked at at once. With limits every message takes the long way:
- * asked, sent, and paid for when it was sent.
+ * (RBI_HINDERED_LIMIT) is one of several that are looked at at once. With limits every message
+ * takes the long way: asked, sent, and paid for when it was sent.
  *
  * The clock is the coarse one, up to 4 ms old and never ahead; before anything is refused or
  * delayed, the exact one is read. So a refusal is exact, and what passes may be up to 4 ms of
