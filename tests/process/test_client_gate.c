@@ -16,7 +16,9 @@
 static const char config[] =
     "clusters:\n"
     "  - match: " LIMITED "\n"
-    "    limits: [{id: reading, scope: receiver, rate: 20, burst: 5, caller: " BUSY "/*}]\n"
+    "    limits:\n"
+    "      - {id: reading, scope: receiver, rate: 20, burst: 5, caller: " BUSY "/*, methods: 0}\n"
+    "      - {id: patient, scope: receiver, rate: 20, burst: 1, max_wait: 30s, methods: 7}\n"
     "  - match: " BUSY "\n"
     "    overload: {sojourn_target: 5ms}\n";
 
@@ -144,6 +146,22 @@ static void test_messages_over_the_limit_wait_in_their_own_lane(void **state)
     CHECK(loud.events[RINGBUS_EVENT_DOWN] == 0 && server.events[RINGBUS_EVENT_DOWN] == 0);
 }
 
+static void test_requests_that_may_wait_are_delayed(void **state)
+{
+    (void)state;
+    const struct ringbus_part part = {"q", 1};
+    const struct ringbus_message_options options = {
+        .struct_size = sizeof options, .timeout_ms = 20000, .method = 7};
+    const uint64_t from_ns = rbi_now_ns();
+    refused = 0;
+    for (unsigned i = 0; i < 6; i++) {
+        CHECK(ringbus_request_with(loud.bus, &to, &part, 1, &options, on_result, &loud) == 1);
+    }
+    RUN_UNTIL(loud.replies[RINGBUS_REPLIED] == 6, NODE_MS, &server, &loud, &quiet);
+    CHECK(refused == 0);
+    CHECK(rbi_now_ns() - from_ns >= 240 * RBI_NS_PER_MS); /* five of them 50 ms after another */
+}
+
 /* ---- more than can be done -------------------------------------------------------- */
 
 static uint64_t work_until_ns;
@@ -226,6 +244,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_messages_over_the_limit_wait_in_their_own_lane,
                                         setup_limited, teardown),
+        cmocka_unit_test_setup_teardown(test_requests_that_may_wait_are_delayed, setup_limited,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_overload_sheds_the_least_important_first, setup_busy,
                                         teardown),
     };
