@@ -86,7 +86,6 @@ static int drain(struct ringbus *bus, uint32_t drain_ms)
 static void say_goodbye(struct ringbus *bus)
 {
     bus->closing = true;
-    bus->replaced = false;
     rbi_send_flush(bus);
     bus->now_ns = rbi_now_ns();
     for (unsigned i = 0; i < bus->end_count; i++) {

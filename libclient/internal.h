@@ -230,8 +230,7 @@ struct ringbus {
     uint64_t again_number; /* of the last of those */
     struct rbi_view *view; /* of the message whose callback runs */
     uint64_t life;         /* tells loans of this handle from another's */
-    bool closing;
-    bool replaced; /* closing because another has our name, and the handle is still open */
+    bool closing; /* also when another has taken our name over (rights.c) */
     bool takeover; /* REGISTER asks for the name of a living instance as well */
     struct rbi_drain drain;
     bool daemon_lost_pending; /* events that the next poll reports */

@@ -50,7 +50,7 @@ static void free_residue(struct ringbus *bus, struct rbi_end *end)
 
 bool rbi_residue_keep(struct ringbus *bus, struct rbi_end *end)
 {
-    if (end->bell < 0 || (bus->closing && !bus->replaced) || (end->kept == 0 && !owes(end))) {
+    if (end->bell < 0 || bus->closing || (end->kept == 0 && !owes(end))) {
         return false;
     }
     /* Whatever the daemon says of its death: the kernel's word, perhaps not reported yet. */

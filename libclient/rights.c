@@ -137,7 +137,7 @@ void rbi_rights_replaced(struct ringbus *bus, const struct rbi_wire_replaced *bo
                    bus->self_path, body->uid);
     rbi_emit_simple(bus, RINGBUS_EVENT_DOWN, &bus->self, bus->self_path, RBI_REASON_REPLACED,
                     RINGBUS_E_CLOSED);
-    bus->closing = bus->replaced = true;
+    bus->closing = true;
     bus->state = RBI_ENDPOINT_CLOSED;
     rbi_store_rlx(&bus->page->state, bus->state);
     rbi_target_introductions_lost(bus);
