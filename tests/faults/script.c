@@ -4,9 +4,12 @@
 #include "support/bus.h"
 #include "support/raw.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define SERVER   "/game/eu/pc/w1/core/server"
 #define SERVER_1 SERVER "/1"
@@ -161,6 +164,57 @@ static const char *reload(struct play *play)
     return NULL;
 }
 
+/** Memory that the daemon will read, or -1. */
+static int seal(const char *text)
+{
+    const int fd = memfd_create("script", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    const ssize_t size = (ssize_t)strlen(text);
+    if (fd >= 0 && (pwrite(fd, text, (size_t)size, 0) != size ||
+                    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0)) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/** Applies a text that changes a policy, a weight and a rule. @return whether it holds */
+static bool has_applied(const struct cluster *cluster)
+{
+    static unsigned times;
+    struct raw raw;
+    struct raw_message message;
+    struct rbi_wire_apply body = {.size = 0};
+    char text[256];
+    (void)snprintf(text, sizeof text,
+                   "clusters: [{match: " SERVER ", retry: {failback_max: %u}}]\n"
+                   "instances: {" SERVER_1 ": {weight: %u}}\n"
+                   "rights: {rules: [{id: r%u, verbs: [admin], from: /nobody/**}]}\n",
+                   times % 9 + 1, times % 9 + 1, times % 9);
+    const int fd = seal(text);
+    bool applied = false;
+    if (fd >= 0 && raw_connect(&raw, cluster->socket) == 0) {
+        body.size = (uint32_t)strlen(text);
+        if (raw_hello(&raw) == 0 && raw_send(&raw, RBI_WIRE_APPLY, &body, &fd, 1) == 0 &&
+            raw_receive(&raw, &message, RAW_TIMEOUT_MS) == 0) {
+            applied = message.header.type == RBI_WIRE_APPLIED;
+            raw_message_deinit(&message);
+        }
+        raw_close(&raw);
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    times += applied;
+    return applied;
+}
+
+static const char *apply(struct play *play)
+{
+    UNTIL(play, has_applied(play->cluster))
+    UNTIL(play, ask(play))
+    return NULL;
+}
+
 static const char *drain(struct play *play)
 {
     UNTIL(play, WORKED(ringbus_drain(play->server.bus), play->server.bus))
@@ -185,6 +239,7 @@ const char *script_play(const struct cluster *cluster, struct bystanders *bystan
     const char *missing = meet(&play);
     missing = missing != NULL ? missing : query(&play);
     missing = missing != NULL ? missing : reload(&play);
+    missing = missing != NULL ? missing : apply(&play);
     missing = missing != NULL ? missing : drain(&play);
     missing = missing != NULL ? missing : part(&play);
     (void)ringbus_close(play.client.bus, 0);
