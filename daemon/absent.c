@@ -19,9 +19,10 @@ void rbi_absent_free(struct rbi_cluster *cluster)
     cluster->absent.who = NULL;
     cluster->absent.due_ns = NULL;
     cluster->absent.count = 0;
+    cluster->absent.room = 0;
 }
 
-static void absent_remove(struct rbi_cluster *cluster, uint32_t idx)
+static void absent_remove(struct rbi_daemon *daemon, struct rbi_cluster *cluster, uint32_t idx)
 {
     struct rbi_absent *absent = &cluster->absent;
     absent->count--;
@@ -29,14 +30,15 @@ static void absent_remove(struct rbi_cluster *cluster, uint32_t idx)
     absent->due_ns[idx] = absent->due_ns[absent->count];
     if (absent->count == 0) {
         rbi_absent_free(cluster);
+        daemon->absences.count--;
     }
 }
 
-void rbi_absent_drop(struct rbi_cluster *cluster, int32_t instance)
+void rbi_absent_drop(struct rbi_daemon *daemon, struct rbi_cluster *cluster, int32_t instance)
 {
     for (uint32_t i = 0; i < cluster->absent.count; i++) {
         if (cluster->absent.who[i].instance == instance) {
-            absent_remove(cluster, i);
+            absent_remove(daemon, cluster, i);
             return;
         }
     }
@@ -73,7 +75,7 @@ static void absences_due(void *context)
         const uint32_t before = cluster->absent.count;
         for (uint32_t i = before; i > 0; i--) {
             if (cluster->absent.due_ns[i - 1] <= now_ns) {
-                absent_remove(cluster, i - 1);
+                absent_remove(daemon, cluster, i - 1);
             }
         }
         if (cluster->absent.count != before) {
@@ -87,12 +89,35 @@ static void absences_due(void *context)
 
 static bool absent_reserve(struct rbi_absent *absent)
 {
-    if (absent->who == NULL) {
-        absent->who = calloc(RBI_DIRECTORY_ABSENT_MAX, sizeof(*absent->who));
-        absent->due_ns = calloc(RBI_DIRECTORY_ABSENT_MAX, sizeof(*absent->due_ns));
+    if (absent->count < absent->room) {
+        return true;
     }
-    return absent->who != NULL && absent->due_ns != NULL &&
-           absent->count < RBI_DIRECTORY_ABSENT_MAX;
+    if (absent->count == RBI_DIRECTORY_ABSENT_MAX) {
+        return false;
+    }
+    const uint32_t room = absent->room ? absent->room * 2 : 2;
+    struct rbi_directory_absent *who = realloc(absent->who, room * sizeof(*who));
+    absent->who = who ? who : absent->who;
+    uint64_t *due_ns = realloc(absent->due_ns, room * sizeof(*due_ns));
+    absent->due_ns = due_ns ? due_ns : absent->due_ns;
+    if (!who || !due_ns) {
+        return false;
+    }
+    absent->room = room;
+    return true;
+}
+
+/** One more cluster is to wait. */
+static void absences_make_room(struct rbi_daemon *daemon)
+{
+    if (daemon->absences.count < RBI_ABSENCES_MAX) {
+        return;
+    }
+    struct rbi_cluster *first =
+        RBI_LIST_FIRST(&daemon->absences.clusters, struct rbi_cluster, absent.in_absences);
+    rbi_absent_free(first);
+    daemon->absences.count--;
+    rbi_registry_refresh(daemon, first);
 }
 
 void rbi_absent_add(struct rbi_daemon *daemon, const struct rbi_endpoint *endpoint)
@@ -112,13 +137,14 @@ void rbi_absent_add(struct rbi_daemon *daemon, const struct rbi_endpoint *endpoi
         }
         return; /* its slots move at once, as those of one too many */
     }
-    absent->who[absent->count] =
-        (struct rbi_directory_absent){.instance = endpoint->instance,
-                                      .weight = endpoint->seen.weight};
+    absent->who[absent->count] = (struct rbi_directory_absent){.instance = endpoint->instance,
+                                                               .weight = endpoint->seen.weight};
     absent->due_ns[absent->count] =
         rbi_loop_now_ns(daemon->loop) + (uint64_t)balance->rehash_delay_ms * 1000000;
     if (absent->count++ == 0) {
+        absences_make_room(daemon);
         rbi_list_push_back(&daemon->absences.clusters, &absent->in_absences);
+        daemon->absences.count++;
     }
     absences_wait(daemon);
 }

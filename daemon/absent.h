@@ -17,13 +17,21 @@ struct rbi_endpoint;
 struct rbi_absent {
     struct rbi_list in_absences; /* while there are any */
     uint32_t count;
-    struct rbi_directory_absent *who; /* RBI_DIRECTORY_ABSENT_MAX, from the first on */
-    uint64_t *due_ns;                 /* when each is given up */
+    uint32_t room;
+    struct rbi_directory_absent *who;
+    uint64_t *due_ns; /* when each is given up */
 };
+
+/**
+ * So many clusters wait at most: with one more the first of them gives up, and its slots move. They
+ * cost those memory who let instances with ever new names die.
+ */
+#define RBI_ABSENCES_MAX 256U
 
 /** Clusters that wait for somebody. */
 struct rbi_absences {
-    struct rbi_list clusters;
+    struct rbi_list clusters; /* in the order in which they began to wait */
+    uint32_t count;
     struct rbi_loop_timer timer;
 };
 
@@ -31,8 +39,8 @@ void rbi_absences_init(struct rbi_absences *absences);
 /** It died: its slots wait, if its cluster's policy says so. Before the snapshot is written. */
 void rbi_absent_add(struct rbi_daemon *daemon, const struct rbi_endpoint *endpoint);
 /** Somebody has taken the address. */
-void rbi_absent_drop(struct rbi_cluster *cluster, int32_t instance);
-/** Frees those of a cluster that ends. */
+void rbi_absent_drop(struct rbi_daemon *daemon, struct rbi_cluster *cluster, int32_t instance);
+/** Frees those of a cluster that ends with the daemon; else one that waits does not end. */
 void rbi_absent_free(struct rbi_cluster *cluster);
 
 #endif

@@ -308,7 +308,7 @@ static void remove_instance(const struct rbi_request *request)
     const uint32_t absent = cluster ? cluster->absent.count : 0;
     bool any = cluster && rbi_unconfirmed_drop(cluster, pidf.instance);
     if (absent != 0) {
-        rbi_absent_drop(cluster, pidf.instance);
+        rbi_absent_drop(request->daemon, cluster, pidf.instance);
         any = any || cluster->absent.count != absent;
     }
     if (!any) {

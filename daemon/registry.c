@@ -439,7 +439,7 @@ int rbi_registry_show(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint)
     }
     endpoint->visible = true;
     registry_note_ready(daemon, endpoint);
-    rbi_absent_drop(endpoint->cluster, endpoint->instance);
+    rbi_absent_drop(daemon, endpoint->cluster, endpoint->instance);
     const int result = registry_publish(daemon, endpoint->cluster);
     if (result < 0) {
         endpoint->visible = false;
