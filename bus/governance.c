@@ -52,7 +52,11 @@ entry_matches(const struct rbi_tree *tree, uint32_t entry, const char *path, siz
 {
     const uint32_t match = rbi_tree_find(tree, entry, "match");
     const struct rbi_tree_node *node = &tree->nodes[match];
-    return rbi_glob_match(rbi_tree_text(tree, node), node->length, path, length);
+    const char *pattern = rbi_tree_text(tree, node);
+    /* Most entries are not about this cluster, and say so before their first star. */
+    const size_t plain = strcspn(pattern, "*");
+    return plain <= length && memcmp(pattern, path, plain) == 0 &&
+           rbi_glob_match(pattern, node->length, path, length);
 }
 
 static void list_full(void *context, const struct rbi_tree_node *list)

@@ -176,23 +176,24 @@ struct rbi_live_change rbi_live_set(struct rbi_daemon *daemon,
 /* ---- a change that is only thought of --------------------------------------------------- */
 
 /** @return whether nothing is wrong with the cluster that was not before */
-static bool live_try_cluster(const struct rbi_governance_layers *now,
+static bool live_try_cluster(struct rbi_daemon *daemon,
                              const struct rbi_governance_layers *then,
-                             const struct rbi_cluster *cluster,
+                             struct rbi_cluster *cluster,
                              bool *changes,
                              struct rbi_text *why)
 {
-    struct rbi_policy before;
     struct rbi_policy after;
+    struct rbi_policy before;
     struct rbi_governance_fault fault;
     const struct rbi_text *path = &cluster->path;
+    const struct rbi_governance_layers now = rbi_live_layers(&daemon->live);
     const bool good = rbi_governance_policy(then, path->bytes, path->length, &after, &fault);
-    const bool was_good = rbi_governance_policy(now, path->bytes, path->length, &before, NULL);
-    *changes = before.fingerprint != after.fingerprint;
-    if (!good && was_good) {
-        rbi_text_format(why, "%.120s: %.120s", path->bytes, fault.text);
+    *changes = rbi_daemon_policy(daemon, cluster)->fingerprint != after.fingerprint;
+    if (good || !rbi_governance_policy(&now, path->bytes, path->length, &before, NULL)) {
+        return true;
     }
-    return good || !was_good;
+    rbi_text_format(why, "%.120s: %.120s", path->bytes, fault.text);
+    return false;
 }
 
 static bool live_try_clusters(struct rbi_daemon *daemon,
@@ -200,12 +201,11 @@ static bool live_try_clusters(struct rbi_daemon *daemon,
                               uint64_t *changed,
                               struct rbi_text *why)
 {
-    const struct rbi_governance_layers now = rbi_live_layers(&daemon->live);
     ck_ht_iterator_t cursor = CK_HT_ITERATOR_INITIALIZER;
-    const struct rbi_cluster *cluster = NULL;
+    struct rbi_cluster *cluster = NULL;
     while ((cluster = rbi_map_next(&daemon->registry.clusters, &cursor)) != NULL) {
         bool changes = false;
-        if (!live_try_cluster(&now, then, cluster, &changes, why)) {
+        if (!live_try_cluster(daemon, then, cluster, &changes, why)) {
             return false;
         }
         *changed += changes;
