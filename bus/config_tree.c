@@ -38,6 +38,31 @@ uint32_t rbi_tree_find(const struct rbi_tree *tree, uint32_t parent, const char 
     return node;
 }
 
+int rbi_tree_name_compare(const void *a, const void *b)
+{
+    const struct rbi_tree_name *left = a;
+    const struct rbi_tree_name *right = b;
+    const int order = strcmp(left->text, right->text);
+    return order ? order : (left->node > right->node) - (left->node < right->node);
+}
+
+struct rbi_tree_name *rbi_tree_names(const struct rbi_tree *tree, uint32_t map, uint32_t *count)
+{
+    *count = 0;
+    for (uint32_t at = rbi_tree_first(tree, map); at; at = rbi_tree_next(tree, map, at)) {
+        ++*count;
+    }
+    struct rbi_tree_name *names = calloc((size_t)*count + 1, sizeof *names);
+    uint32_t i = 0;
+    for (uint32_t at = rbi_tree_first(tree, map); names && at; at = rbi_tree_next(tree, map, at)) {
+        names[i++] = (struct rbi_tree_name){rbi_tree_text(tree, &tree->nodes[at]), at};
+    }
+    if (names) {
+        qsort(names, *count, sizeof *names, rbi_tree_name_compare);
+    }
+    return names;
+}
+
 /* ---- names ------------------------------------------------------------------------------ */
 
 /** Index of the node around @p node. */

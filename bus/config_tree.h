@@ -55,6 +55,12 @@ struct rbi_tree_node {
     uint32_t length; /* of it */
 };
 
+/** A free name, to be looked up. */
+struct rbi_tree_name {
+    const char *text; /* terminated */
+    uint32_t node;
+};
+
 struct rbi_tree {
     struct rbi_tree_node *nodes; /* nodes[0] is the root, a map, unless there are none */
     uint32_t count;
@@ -77,6 +83,14 @@ const char *rbi_tree_text(const struct rbi_tree *tree, const struct rbi_tree_nod
 uint32_t rbi_tree_first(const struct rbi_tree *tree, uint32_t parent);
 /** Next node in the same map or list, or 0. */
 uint32_t rbi_tree_next(const struct rbi_tree *tree, uint32_t parent, uint32_t node);
+/**
+ * The names in a map of names, ascending, to be searched.
+ * @param count  set; 0 with none
+ * @return allocated, to be freed, and good while the tree stays; NULL: no memory
+ */
+struct rbi_tree_name *rbi_tree_names(const struct rbi_tree *tree, uint32_t map, uint32_t *count);
+/** Order of struct rbi_tree_name by text, then by place. */
+int rbi_tree_name_compare(const void *a, const void *b);
 /** Node of a key of a map, or 0. */
 uint32_t rbi_tree_find(const struct rbi_tree *tree, uint32_t parent, const char *name);
 

@@ -162,23 +162,23 @@ static void unknown_key(struct rbi_tree_builder *b,
              near ? near : "", near ? "?" : "");
 }
 
-/** Node of a key that stands in the map at hand already, or 0. */
-static uint32_t find_given(const struct rbi_tree_builder *b,
-                           uint32_t map,
-                           const struct rbi_tree_field *field,
-                           const char *name,
-                           size_t length)
+/** Node of a key that stands in the map at hand already, or 0. Names are looked at in the end. */
+static uint32_t
+find_given(const struct rbi_tree_builder *b, uint32_t map, const struct rbi_tree_field *field)
 {
     const struct rbi_tree *tree = b->tree;
-    const bool names = field_of(b, map)->kind == RBI_TREE_NAMES;
-    for (uint32_t at = rbi_tree_first(tree, map); at; at = rbi_tree_next(tree, map, at)) {
-        const struct rbi_tree_node *node = &tree->nodes[at];
-        if (names ? node->length == length && memcmp(rbi_tree_text(tree, node), name, length) == 0
-                  : node->field == field) {
-            return at;
-        }
+    uint32_t at = field_of(b, map)->kind == RBI_TREE_NAMES ? 0 : rbi_tree_first(tree, map);
+    while (at && tree->nodes[at].field != field) {
+        at = rbi_tree_next(tree, map, at);
     }
-    return 0;
+    return at;
+}
+
+static void
+complain_twice(struct rbi_tree_builder *b, uint32_t given, struct rbi_config_place place)
+{
+    complain(b, given, place, "duplicate key, given in line %u and again in line %u",
+             b->tree->nodes[given].place.line, place.line);
 }
 
 /** The value or name @p text is checked, and not kept. @return whether it may stand */
@@ -236,10 +236,9 @@ take_key(struct rbi_tree_builder *b, struct rbi_config_place place, const char *
     if (names && !may_enter(b, map, place, name, length)) {
         return;
     }
-    const uint32_t given = find_given(b, frame->node, field, name, length);
+    const uint32_t given = find_given(b, frame->node, field);
     if (given != 0) {
-        complain(b, given, place, "duplicate key, given in line %u and again in line %u",
-                 b->tree->nodes[given].place.line, place.line);
+        complain_twice(b, given, place);
         return;
     }
     frame->known = add_node(b, field, place);
@@ -446,6 +445,20 @@ static void check_ids(struct rbi_tree_builder *b, uint32_t list)
     }
 }
 
+/** The same name twice. There may be thousands, so they are sorted for that. */
+static void check_names(struct rbi_tree_builder *b, uint32_t map)
+{
+    uint32_t count = 0;
+    struct rbi_tree_name *names = rbi_tree_names(b->tree, map, &count);
+    b->no_memory = b->no_memory || !names;
+    for (uint32_t i = 1; names && i < count; i++) {
+        if (strcmp(names[i - 1].text, names[i].text) == 0) {
+            complain_twice(b, names[i - 1].node, b->tree->nodes[names[i].node].place);
+        }
+    }
+    free(names);
+}
+
 void rbi_tree_end(struct rbi_tree_builder *builder)
 {
     struct rbi_tree_builder *b = builder;
@@ -455,7 +468,9 @@ void rbi_tree_end(struct rbi_tree_builder *builder)
     }
     const uint32_t node = top(b)->node;
     b->depth--;
-    if (field_of(b, node)->flags & RBI_TREE_KEYED) {
+    if (field_of(b, node)->kind == RBI_TREE_NAMES) {
+        check_names(b, node);
+    } else if (field_of(b, node)->flags & RBI_TREE_KEYED) {
         check_ids(b, node);
     } else {
         check_required(b, node);

@@ -6,11 +6,15 @@
 #include "bus/governance_table.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void rbi_governance_deinit(struct rbi_governance *governance)
 {
     rbi_tree_deinit(&governance->tree);
+    free(governance->instances);
+    governance->instances = NULL;
+    governance->instance_count = 0;
 }
 
 void rbi_governance_prepare_shield(void *structure, const char *preset, size_t length)
@@ -157,14 +161,36 @@ void rbi_governance_describe(const struct rbi_governance_layers *layers,
 
 /* ---- instances and rights --------------------------------------------------------------- */
 
+/** Entry of an instance, or 0. */
+static uint32_t find_instance(const struct rbi_governance *governance, const char *path)
+{
+    uint32_t low = 0;
+    uint32_t high = governance->instance_count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        const int order = strcmp(governance->instances[middle].text, path);
+        if (order == 0) {
+            return governance->instances[middle].node;
+        }
+        if (order < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return 0;
+}
+
 bool rbi_governance_override(const struct rbi_governance_layers *layers,
                              const char *path,
                              size_t length,
                              struct rbi_governance_override *out)
 {
+    char terminated[RBI_PATH_MAX + 1] = {0};
+    memcpy(terminated, path, rbi_min_u64(length, RBI_PATH_MAX));
     memset(out, 0, sizeof *out);
     for (unsigned i = 0; i < layers->count; i++) {
-        const uint32_t node = find_name(layers->items[i], "instances", path, length);
+        const uint32_t node = find_instance(layers->items[i], terminated);
         if (node) {
             rbi_tree_apply(&layers->items[i]->tree, node, out, NULL, NULL);
         }

@@ -19,6 +19,8 @@
 /** One text. */
 struct rbi_governance {
     struct rbi_tree tree;
+    struct rbi_tree_name *instances; /* by path, ascending */
+    uint32_t instance_count;
 };
 
 #define RBI_GOVERNANCE_NULL       ((struct rbi_governance){.tree = {.nodes = NULL}})

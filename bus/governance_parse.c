@@ -25,6 +25,11 @@ static int parse(const struct rbi_config_schema *schema,
     if (result == 0 && !rbi_governance_check(&parsed, errors)) {
         result = 1;
     }
+    if (result == 0) {
+        const uint32_t map = rbi_tree_find(&parsed.tree, 0, "instances");
+        parsed.instances = map ? rbi_tree_names(&parsed.tree, map, &parsed.instance_count) : NULL;
+        result = map && !parsed.instances ? -ENOMEM : 0;
+    }
     if (result != 0) {
         rbi_governance_deinit(&parsed);
         return result;
