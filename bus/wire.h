@@ -266,7 +266,9 @@ struct rbi_data {
 #define RBI_WIRE_FIELDS_verdict(F)                                                                 \
     F(u8, allowed, 1, 1)                                                                           \
     F(text, why, 2, 0) /* it is not */
-#define RBI_WIRE_FIELDS_outcomes(F) F(u64, bytes, 1, 1)
+#define RBI_WIRE_FIELDS_outcomes(F)                                                                \
+    F(u64, bytes, 1, 1)                                                                            \
+    F(u8, fresh, 2, 0) /* 1: all that it counts has come while this daemon was there */
 #define RBI_WIRE_FIELDS_lease(F)                                                                   \
     F(u64, cluster, 1, 1)                                                                          \
     F(text, limit, 2, 1)   /* id in the cluster's policy */                                        \

@@ -31,7 +31,8 @@ void rbi_handle_outcomes(const struct rbi_request *request)
     if (!outcomes_charge(request, bytes, &charge)) {
         return;
     }
-    const int result = rbi_outcome_adopt(reader, request->fds->fds[0], bytes);
+    const int result =
+        rbi_outcome_adopt(reader, request->fds->fds[0], bytes, request->body->outcomes.fresh != 0);
     if (result < 0) {
         rbi_charge_release(&charge);
         rbi_request_refuse_errno(request, "outcomes", result);

@@ -41,7 +41,7 @@ outcome_begin(const struct rbi_segment *segment, struct rbi_outcome_base *bases,
     }
 }
 
-int rbi_outcome_adopt(struct rbi_outcome_reader *reader, int fd, uint64_t bytes)
+int rbi_outcome_adopt(struct rbi_outcome_reader *reader, int fd, uint64_t bytes, bool fresh)
 {
     struct rbi_segment segment = RBI_SEGMENT_NULL;
     uint32_t slots = 0;
@@ -59,7 +59,7 @@ int rbi_outcome_adopt(struct rbi_outcome_reader *reader, int fd, uint64_t bytes)
     memset(&bases[reader->slot_count], 0, (slots - reader->slot_count) * sizeof(*bases));
     rbi_segment_deinit(&reader->segment);
     rbi_segment_close_fd(&segment);
-    if (reader->slot_count == 0) {
+    if (reader->slot_count == 0 && !fresh) {
         outcome_begin(&segment, bases, slots);
     }
     reader->segment = segment;

@@ -46,11 +46,12 @@ void rbi_outcome_reader_init(struct rbi_outcome_reader *reader);
 void rbi_outcome_reader_deinit(struct rbi_outcome_reader *reader);
 /**
  * Maps a segment, in the place of one that had no more slots: what was seen of that counts on.
- * Untrusted. @param fd  borrowed
+ * Untrusted. @param fd  borrowed  @param fresh  what the first one has counted so far is news
  * @retval 0; -EPROTO not the geometry of one, or smaller than the last; -errno as
  *         rbi_segment_adopt(); nothing has changed then
  */
-RBI_MUST_CHECK int rbi_outcome_adopt(struct rbi_outcome_reader *reader, int fd, uint64_t bytes);
+RBI_MUST_CHECK int
+rbi_outcome_adopt(struct rbi_outcome_reader *reader, int fd, uint64_t bytes, bool fresh);
 /** Tells of each slot in which something has come. One load when nothing has. */
 void rbi_outcome_look(struct rbi_outcome_reader *reader,
                       uint64_t now_ns,

@@ -135,7 +135,7 @@ static void on_registered(struct ringbus *bus,
         rbi_control_state(bus, bus->state); /* it changed while REGISTER was under way */
     }
     rbi_probe_forget(bus);
-    rbi_outcomes_tell(bus);
+    rbi_outcomes_tell(bus, false);
     if (back) {
         bus->daemon_back_pending = true; /* behind a loss that was not reported yet */
         if (same_life) {

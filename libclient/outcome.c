@@ -88,11 +88,11 @@ static int grow(struct rbi_outcome_table *table)
     return 0;
 }
 
-void rbi_outcomes_tell(struct ringbus *bus)
+void rbi_outcomes_tell(struct ringbus *bus, bool fresh)
 {
     const struct rbi_segment *segment = &bus->outcomes.segment;
     if (segment->base != NULL) {
-        const struct rbi_wire_outcomes body = {.bytes = segment->size};
+        const struct rbi_wire_outcomes body = {.bytes = segment->size, .fresh = fresh};
         (void)rbi_control_send(bus, RBI_WIRE_OUTCOMES, &body, &segment->fd, 1);
     }
 }
@@ -108,7 +108,7 @@ int rbi_outcomes_attach(struct ringbus *bus, struct rbi_end *end)
         if (r < 0) {
             return rbi_fail_errno(bus, r, "memory for counting how calls end");
         }
-        rbi_outcomes_tell(bus);
+        rbi_outcomes_tell(bus, true);
     }
     const uint32_t slot = table->free_head;
     struct rbi_outcome_local *local = &table->locals[slot];

@@ -55,8 +55,8 @@ void rbi_outcomes_deinit(struct rbi_outcome_table *table);
 int rbi_outcomes_attach(struct ringbus *bus, struct rbi_end *end);
 /** The end is about to be freed: nobody has a call over it any more. */
 void rbi_outcomes_detach(struct ringbus *bus, struct rbi_end *end);
-/** A daemon that does not know our segment is given it. */
-void rbi_outcomes_tell(struct ringbus *bus);
+/** A daemon that does not know our segment is given it. @param fresh  it was there all the time */
+void rbi_outcomes_tell(struct ringbus *bus, bool fresh);
 /** Counts what went wrong, and judges for ourselves. */
 void rbi_outcomes_bad(struct ringbus *bus,
                       uint32_t slot,

@@ -227,56 +227,72 @@ static void test_report_counts_what_is_made_of_one_way_messages(void **state)
 /* More instances than a page has room for: the figures move, none is lost, slots come back. */
 #define MANY 150U
 
-static void test_slots_grow_and_are_used_again(void **state)
+static struct node many[MANY];
+
+static void open_many(unsigned from, unsigned to_count, struct node *client)
 {
-    (void)state;
-    static struct node servers[MANY];
-    struct node client = {0};
-    node_open(&client, &cluster, NULL);
-    for (unsigned i = 0; i < MANY; i++) {
+    const uint64_t deadline_ms = test_now_ms() + NODE_MS;
+    for (unsigned i = from; i < to_count; i++) {
         char path[64];
         (void)snprintf(path, sizeof path, SERVICE "s/%u", i + 1);
         struct ringbus_options options = node_options(&cluster, path);
         options.lane_bytes = 4096;
-        node_open_with(&servers[i], &options);
+        node_open_with(&many[i], &options);
     }
-    struct ringbus_addr all;
-    assert_int_equal(ringbus_target(client.bus, SERVICE "s", NULL, &all), 0);
-    const uint64_t deadline_ms = test_now_ms() + NODE_MS;
-    while (client.events[RINGBUS_EVENT_READY] < MANY) {
+    while (client->events[RINGBUS_EVENT_READY] < to_count) {
         assert_true(test_now_ms() < deadline_ms);
-        for (unsigned i = 0; i < MANY; i++) {
-            (void)ringbus_poll(servers[i].bus, 16);
+        for (unsigned i = 0; i < to_count; i++) {
+            (void)ringbus_poll(many[i].bus, 16);
         }
-        (void)ringbus_poll(client.bus, 256);
-        struct ringbus_addr first = {.cluster = all.cluster, .instance = 1};
-        (void)ringbus_report(client.bus, &first, RINGBUS_REPORT_OK, 1);
+        (void)ringbus_poll(client->bus, 256);
     }
-    const struct ringbus_addr first = {.cluster = all.cluster, .instance = 1};
-    const uint64_t ok = counted(&client, &first).ok;
-    assert_true(ok > 0);
-    assert_true(client.bus->outcomes.slot_count >= MANY + 1);
-    const uint64_t total = raw_status(cluster.socket, "calls_ok");
+}
+
+static void report_each(struct node *client, uint64_t cluster_id, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        const struct ringbus_addr to = {.cluster = cluster_id, .instance = (int32_t)i + 1};
+        assert_int_equal(ringbus_report(client->bus, &to, RINGBUS_REPORT_OK, 10), 0);
+        assert_int_equal(ringbus_report(client->bus, &to, RINGBUS_REPORT_ERROR, 5), 0);
+    }
+}
+
+static void test_slots_grow_and_are_used_again(void **state)
+{
+    (void)state;
+    struct node client = {0};
+    struct ringbus_addr all;
+    const uint64_t ok = raw_status(cluster.socket, "calls_ok");
+    node_open(&client, &cluster, NULL);
+    assert_int_equal(ringbus_target(client.bus, SERVICE "s", NULL, &all), 0);
+    open_many(0, 30, &client);
+    report_each(&client, all.cluster, 30);
+    open_many(30, MANY, &client);
+    report_each(&client, all.cluster, MANY);
     for (unsigned i = 0; i < MANY; i++) {
         const struct ringbus_addr to = {.cluster = all.cluster, .instance = (int32_t)i + 1};
-        assert_int_equal(ringbus_report(client.bus, &to, RINGBUS_REPORT_ERROR, 0), 0);
-        assert_int_equal(counted(&client, &to).failed, 1);
+        const struct rbi_outcome_copy seen = counted(&client, &to);
+        const unsigned times = i < 30 ? 2 : 1;
+        assert_int_equal(seen.ok, times);
+        assert_int_equal(seen.failed, times);
+        assert_int_equal(seen.latency_ns, times * 15000);
+        assert_int_equal(seen.in_a_row, 1);
     }
-    assert_int_equal(counted(&client, &first).ok, ok);
-    (void)total;
+    wait_status("calls_ok", ok + MANY + 30);
     const uint32_t count = client.bus->outcomes.slot_count;
-    node_close(&servers[MANY - 1]);
+    assert_true(count > MANY);
+    node_close(&many[MANY - 1]);
     while (client.events[RINGBUS_EVENT_DOWN] == 0) {
         (void)ringbus_poll(client.bus, 256);
     }
-    node_open(&servers[MANY - 1], &cluster, SERVICE "s/150");
-    RUN_UNTIL(client.events[RINGBUS_EVENT_READY] == MANY + 1, NODE_MS, &client, &servers[MANY - 1]);
+    node_open(&many[MANY - 1], &cluster, SERVICE "s/150");
+    RUN_UNTIL(client.events[RINGBUS_EVENT_READY] == MANY + 1, NODE_MS, &client, &many[MANY - 1]);
     const struct ringbus_addr last = {.cluster = all.cluster, .instance = (int32_t)MANY};
     assert_int_equal(ringbus_report(client.bus, &last, RINGBUS_REPORT_OK, 0), 0);
     assert_int_equal(client.bus->outcomes.slot_count, count);
     node_close(&client);
     for (unsigned i = 0; i < MANY; i++) {
-        node_close(&servers[i]);
+        node_close(&many[i]);
     }
 }
 

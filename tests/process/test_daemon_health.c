@@ -64,7 +64,7 @@ static void test_look_tells_what_has_come_since_the_last(void **state)
     bool has = false;
     make(&segment, SLOTS);
     rbi_outcome_reader_init(&reader);
-    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, segment.size), 0);
+    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, segment.size, false), 0);
     assert_int_equal(look(&reader, 1).count, 0);
     rbi_outcome_name(slot_of(&segment, 3), 77, rbi_outcome_who(5, 9));
     rbi_store_rlx(&slot_of(&segment, 3)->ok, 10);
@@ -106,7 +106,7 @@ static void test_look_takes_nothing_of_another_name(void **state)
     rbi_outcome_name(slot_of(&segment, 1), 77, rbi_outcome_who(5, 9));
     rbi_store_rlx(&slot_of(&segment, 1)->lost, 1000);
     bump(&segment);
-    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, segment.size), 0);
+    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, segment.size, false), 0);
     assert_int_equal(look(&reader, 1).count, 0); /* from before this daemon */
     rbi_store_rlx(&slot_of(&segment, 1)->lost, 2000);
     rbi_outcome_name(slot_of(&segment, 1), 77, rbi_outcome_who(6, 9));
@@ -122,6 +122,23 @@ static void test_look_takes_nothing_of_another_name(void **state)
     rbi_segment_deinit(&segment);
 }
 
+/* One that was there all the time has counted nothing before it was told of. */
+static void test_look_takes_what_a_fresh_one_has_counted(void **state)
+{
+    (void)state;
+    struct rbi_segment segment;
+    struct rbi_outcome_reader reader;
+    make(&segment, SLOTS);
+    rbi_outcome_reader_init(&reader);
+    rbi_outcome_name(slot_of(&segment, 1), 77, rbi_outcome_who(5, 9));
+    rbi_store_rlx(&slot_of(&segment, 1)->lost, 3);
+    bump(&segment);
+    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, segment.size, true), 0);
+    assert_int_equal(look(&reader, 1).last.lost, 3);
+    rbi_outcome_reader_deinit(&reader);
+    rbi_segment_deinit(&segment);
+}
+
 static void test_look_bounds_what_a_liar_says(void **state)
 {
     (void)state;
@@ -132,7 +149,7 @@ static void test_look_bounds_what_a_liar_says(void **state)
     rbi_outcome_name(slot_of(&segment, 1), 77, rbi_outcome_who(5, 9));
     rbi_store_rlx(&slot_of(&segment, 1)->ok, 100);
     bump(&segment);
-    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, segment.size), 0);
+    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, segment.size, false), 0);
     (void)look(&reader, 1);
     rbi_store_rlx(&slot_of(&segment, 1)->ok, 50); /* back */
     bump(&segment);
@@ -163,10 +180,10 @@ static void test_adopt_larger_goes_on_and_refuses_what_cannot_be(void **state)
     make(&wrong, SLOTS);
     ((struct rbi_outcomes *)wrong.base)->slot_count = SLOTS + 1;
     rbi_outcome_reader_init(&reader);
-    assert_int_equal(rbi_outcome_adopt(&reader, wrong.fd, wrong.size), -EPROTO);
-    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, 2 * segment.size), -EFBIG);
+    assert_int_equal(rbi_outcome_adopt(&reader, wrong.fd, wrong.size, false), -EPROTO);
+    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, 2 * segment.size, false), -EFBIG);
     assert_null(reader.segment.base);
-    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, segment.size), 0);
+    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, segment.size, false), 0);
     rbi_outcome_name(slot_of(&segment, 1), 77, rbi_outcome_who(5, 9));
     rbi_store_rlx(&slot_of(&segment, 1)->ok, 8);
     bump(&segment);
@@ -175,11 +192,12 @@ static void test_adopt_larger_goes_on_and_refuses_what_cannot_be(void **state)
     rbi_store_rlx(&slot_of(&larger, 1)->ok, 9);
     rbi_outcome_name(slot_of(&larger, 100), 77, rbi_outcome_who(6, 9));
     rbi_store_rlx(&slot_of(&larger, 100)->ok, 1);
-    assert_int_equal(rbi_outcome_adopt(&reader, larger.fd, larger.size), 0);
+    assert_int_equal(rbi_outcome_adopt(&reader, larger.fd, larger.size, false), 0);
     const struct seen seen = look(&reader, 2); /* though `changes` says nothing */
     assert_int_equal(seen.count, 2);
     assert_int_equal(seen.last.instance, 6);
-    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, segment.size), -EPROTO); /* smaller */
+    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, segment.size, false),
+                     -EPROTO); /* smaller */
     rbi_outcome_reader_deinit(&reader);
     rbi_segment_deinit(&segment);
     rbi_segment_deinit(&larger);
@@ -206,7 +224,8 @@ static void test_idle_callers_cost_next_to_nothing(void **state)
     for (unsigned i = 0; i < IDLE_CALLERS; i++) {
         make(&segments[i], SLOTS);
         rbi_outcome_reader_init(&readers[i]);
-        assert_int_equal(rbi_outcome_adopt(&readers[i], segments[i].fd, segments[i].size), 0);
+        assert_int_equal(rbi_outcome_adopt(&readers[i], segments[i].fd, segments[i].size, false),
+                         0);
         rbi_segment_close_fd(&segments[i]);
         (void)look(&readers[i], 1);
     }
@@ -321,6 +340,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_look_tells_what_has_come_since_the_last),
         cmocka_unit_test(test_look_takes_nothing_of_another_name),
+        cmocka_unit_test(test_look_takes_what_a_fresh_one_has_counted),
         cmocka_unit_test(test_look_bounds_what_a_liar_says),
         cmocka_unit_test(test_adopt_larger_goes_on_and_refuses_what_cannot_be),
         cmocka_unit_test(test_idle_callers_cost_next_to_nothing),
