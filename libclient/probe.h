@@ -34,7 +34,7 @@ RBI_COLD void rbi_probe_route(struct ringbus *bus,
                               const struct ringbus_addr *to,
                               bool keyed,
                               struct rbi_end **end);
-/** A call over @p end begins, while bus->probing. @return its number when it is the probe, else 0 */
+/** A call over @p end begins, while bus->probing. @return its number if it is the probe, else 0 */
 RBI_COLD uint8_t rbi_probe_begin(struct ringbus *bus, const struct rbi_end *end);
 /** The call that is the probe of that number has ended, or was not sent. */
 RBI_COLD void rbi_probe_over(struct ringbus *bus, uint8_t number, enum rbi_probe_outcome outcome);
