@@ -59,6 +59,7 @@
     X(STOPPING, stopping, 25, 0)         /* daemon: it stops in order; links go on */              \
     X(RELINK, relink, 26, 0)   /* client: a link that an earlier daemon made; answered by OK */    \
     X(SETTLED, settled, 27, 0) /* daemon: who has not come back to it by now is gone */            \
+    X(KEYED, keyed, 28, 0)     /* client: it sends to a cluster by key; unanswered */              \
     X(DRAIN, drain, 32, 0)     /* tool: an instance is to drain, or not any more */                \
     X(DRAIN_ORDER, drain_order, 33, 0)   /* daemon to that instance */                             \
     X(DRAIN_REPORT, drain_report, 34, 0) /* that instance: how far it is; unanswered */            \
@@ -156,6 +157,7 @@ struct rbi_data {
 #define RBI_WIRE_FIELDS_set_state(F)                                                               \
     F(u32, state, 1, 1) F(u32, weight, 2, 0) F(u8, weight_set, 3, 0)
 #define RBI_WIRE_FIELDS_ok(F)       F(u64, value, 1, 0)
+#define RBI_WIRE_FIELDS_keyed(F)    F(u64, cluster, 1, 1)
 #define RBI_WIRE_FIELDS_target(F)   F(text, path, 1, 1)
 #define RBI_WIRE_FIELDS_untarget(F) F(text, path, 1, 1)
 #define RBI_WIRE_FIELDS_introduce(F)                                                               \

@@ -17,3 +17,7 @@ RBI_WIRE_TABLE(event);
 #define RBI_WIRE_OF rbi_wire_resync
 RBI_WIRE_TABLE(resync);
 #undef RBI_WIRE_OF
+
+#define RBI_WIRE_OF rbi_wire_keyed
+RBI_WIRE_TABLE(keyed);
+#undef RBI_WIRE_OF

@@ -11,7 +11,7 @@ struct rbi_blob {
     uint64_t key;
     uint64_t size;
     uint32_t users;
-    unsigned char bytes[];
+    _Alignas(16) unsigned char bytes[];
 };
 
 int rbi_blobs_init(struct rbi_blobs *blobs)
@@ -53,6 +53,12 @@ int rbi_blob_hold(struct rbi_daemon *daemon, uint64_t key, const void *bytes, ui
         rbi_blob_release(daemon, key);
     }
     return result;
+}
+
+const void *rbi_blob_bytes(struct rbi_daemon *daemon, uint64_t key)
+{
+    const struct rbi_blob *blob = rbi_map_get(&daemon->publish.blobs.by_key, key);
+    return blob ? blob->bytes : NULL;
 }
 
 void rbi_blob_release(struct rbi_daemon *daemon, uint64_t key)

@@ -25,6 +25,8 @@ void rbi_blobs_deinit(struct rbi_blobs *blobs);
  */
 RBI_MUST_CHECK int
 rbi_blob_hold(struct rbi_daemon *daemon, uint64_t key, const void *bytes, uint64_t size);
+/** The bytes of one that is held, lent as long as that; NULL: there is none. */
+const void *rbi_blob_bytes(struct rbi_daemon *daemon, uint64_t key);
 /** One user less; the last one takes it from the directory. After the snapshot. 0: nothing. */
 void rbi_blob_release(struct rbi_daemon *daemon, uint64_t key);
 /** Writes all into a segment. @retval RBI_PUBLISH_OK; RBI_PUBLISH_FULL */

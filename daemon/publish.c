@@ -104,27 +104,39 @@ static bool publish_reserve(struct rbi_publish *publish, uint32_t count)
     return true;
 }
 
-/** @retval RBI_PUBLISH_OK; RBI_PUBLISH_FULL; -ENOMEM */
-static int publish_write(struct rbi_publish *publish, const struct rbi_cluster *cluster)
+/** What is to be published of a cluster, its instances in the scratch. @retval 0; -ENOMEM */
+static int publish_collect(struct rbi_publish *publish,
+                           const struct rbi_cluster *cluster,
+                           struct rbi_directory_cluster *head)
 {
-    struct rbi_directory_cluster head = {.cluster = cluster->id,
-                                         .epoch = cluster->epoch,
-                                         .flags =
-                                             rbi_health_panics(cluster) ? RBI_CLUSTER_PANIC : 0U,
-                                         .absent_count = cluster->absent.count,
-                                         .policy = cluster->policy_key,
-                                         .path_length = cluster->path.length};
+    *head =
+        (struct rbi_directory_cluster){.cluster = cluster->id,
+                                       .epoch = cluster->epoch,
+                                       .flags = rbi_health_panics(cluster) ? RBI_CLUSTER_PANIC : 0U,
+                                       .absent_count = cluster->absent.count,
+                                       .policy = cluster->policy_key,
+                                       .path_length = cluster->path.length};
     if (!publish_reserve(publish, cluster->member_count + cluster->unconfirmed.count)) {
         return -ENOMEM;
     }
     for (uint32_t i = 0; i < cluster->member_count; i++) {
         if (cluster->members[i]->visible) {
-            publish_fill(&publish->scratch[head.instance_count++], cluster->members[i]);
+            publish_fill(&publish->scratch[head->instance_count++], cluster->members[i]);
         }
     }
-    head.instance_count = publish_add_unconfirmed(publish, cluster, head.instance_count);
-    memcpy(head.path, cluster->path.bytes, cluster->path.length);
-    return rbi_directory_publish(&publish->writer, &head, publish->scratch, cluster->absent.who);
+    head->instance_count = publish_add_unconfirmed(publish, cluster, head->instance_count);
+    memcpy(head->path, cluster->path.bytes, cluster->path.length);
+    return 0;
+}
+
+/** @retval RBI_PUBLISH_OK; RBI_PUBLISH_FULL; -ENOMEM */
+static int publish_write(struct rbi_publish *publish, const struct rbi_cluster *cluster)
+{
+    struct rbi_directory_cluster head;
+    const int result = publish_collect(publish, cluster, &head);
+    return result < 0 ? result
+                      : rbi_directory_publish(&publish->writer, &head, publish->scratch,
+                                              cluster->absent.who);
 }
 
 /** Every cluster that the old segment holds; those never published wait for their turn. */
@@ -242,9 +254,19 @@ static uint64_t publish_policy(struct rbi_daemon *daemon, struct rbi_cluster *cl
     return old;
 }
 
+void rbi_publish_table(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
+{
+    struct rbi_directory_cluster head;
+    if (cluster->table && publish_collect(&daemon->publish, cluster, &head) == 0) {
+        /* It may have the directory grow, which needs the scratch: nothing of it is used after. */
+        rbi_table_follow(cluster, &head, daemon->publish.scratch);
+    }
+}
+
 int rbi_publish_cluster(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
 {
     const uint64_t old_policy = publish_policy(daemon, cluster);
+    rbi_publish_table(daemon, cluster);
     int result = publish_write(&daemon->publish, cluster);
     if (result == RBI_PUBLISH_FULL) {
         result = publish_make_room(daemon);
@@ -252,6 +274,7 @@ int rbi_publish_cluster(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
         rbi_directory_set_revision(&daemon->publish.writer, daemon->registry.revision);
     }
     rbi_blob_release(daemon, old_policy);
+    rbi_table_settle(cluster);
     return result;
 }
 
@@ -260,6 +283,7 @@ void rbi_publish_withdraw(struct rbi_daemon *daemon, struct rbi_cluster *cluster
     rbi_directory_withdraw(&daemon->publish.writer, cluster->id);
     rbi_blob_release(daemon, cluster->policy_key);
     cluster->policy_key = 0;
+    rbi_table_free(cluster);
     rbi_directory_set_revision(&daemon->publish.writer, daemon->registry.revision);
 }
 

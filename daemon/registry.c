@@ -40,6 +40,7 @@ static void cluster_free(struct rbi_cluster *cluster)
     rbi_health_cluster_gone(cluster);
     rbi_unconfirmed_free(cluster);
     rbi_absent_free(cluster);
+    rbi_table_free(cluster);
     free(cluster->members);
     free(cluster);
 }

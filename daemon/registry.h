@@ -11,6 +11,7 @@
 #include "daemon/endpoint.h"
 #include "daemon/list.h"
 #include "daemon/map.h"
+#include "daemon/table.h"
 #include "daemon/unconfirmed.h"
 
 struct rbi_policy;
@@ -26,6 +27,7 @@ struct rbi_cluster {
     uint32_t member_count;
     uint32_t member_capacity;
     struct rbi_unconfirmed unconfirmed; /* of the daemon before, not back yet */
+    struct rbi_cluster_table *table;    /* NULL: nobody sends to it by key */
     struct rbi_absent absent;           /* died just now, their slots wait */
     struct rbi_cluster_health *health;  /* NULL: nobody has called it yet */
     struct rbi_list in_idle;            /* clusters without members, the oldest first */

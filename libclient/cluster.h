@@ -82,6 +82,7 @@ struct rbi_cluster {
     struct rbi_cluster **imports; /* the same of other businesses, in order */
     unsigned import_count;
     unsigned importers;        /* clusters that have this one among their imports */
+    bool keyed_told;           /* the daemon that we are connected to knows that keys are used */
     bool named;                /* the application has targeted it, wholly or in part */
     struct rbi_policy *policy; /* NULL: the defaults */
     struct rbi_route_classes classes;

@@ -391,6 +391,7 @@ int ringbus_unwatch(struct ringbus *bus, const char *prefix)
 
 static void resend_cluster(struct ringbus *bus, struct rbi_cluster *cluster)
 {
+    cluster->keyed_told = false;
     for (unsigned m = 0; m < cluster->member_count; m++) {
         if (cluster->members[m].pinned) {
             send_target(bus, cluster->members[m].path);

@@ -256,6 +256,15 @@ static void look_at_members(const struct rbi_cluster *cluster, struct rbi_choice
     }
 }
 
+/* The daemon is to have the table ready: for the next who asks, and for the next change. */
+static void tell_keyed(struct ringbus *bus, struct rbi_cluster *cluster)
+{
+    const struct rbi_wire_keyed body = {.cluster = cluster->id};
+    if (!cluster->keyed_told && cluster->named) {
+        cluster->keyed_told = rbi_control_send(bus, RBI_WIRE_KEYED, &body, NULL, 0) != 0;
+    }
+}
+
 int rbi_keyed_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_choice *choice)
 {
     unsigned count = 0;
@@ -269,6 +278,7 @@ int rbi_keyed_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_
     const int r = use_members(bus, keyed, &shape, members, count);
     if (r == 0) {
         look_at_members(cluster, choice);
+        tell_keyed(bus, cluster);
         keyed->stale = false;
     }
     return r;
