@@ -11,6 +11,7 @@ static const struct {
     [RBI_ROUTE_IN] = {"in", NULL},
     [RBI_ROUTE_STATE] = {"state", rbi_route_state},
     [RBI_ROUTE_ACL] = {"acl", rbi_route_acl},
+    [RBI_ROUTE_FILTER] = {"filter", rbi_route_filter},
     [RBI_ROUTE_REALM] = {"realm", rbi_route_realm},
     [RBI_ROUTE_SET] = {"set", rbi_route_set},
     [RBI_ROUTE_TAG] = {"tag", rbi_route_tag},
@@ -37,6 +38,7 @@ static const char *const reasons[RBI_ROUTE_REASONS] = {
     [RBI_ROUTE_FAR] = "is farther than those that carry the load",
     [RBI_ROUTE_SHIELDED] = "is shielded",
     [RBI_ROUTE_PANIC] = "cluster is in panic, and fails then by its policy",
+    [RBI_ROUTE_FILTERED] = "is left out by the caller's filter",
 };
 
 const char *rbi_route_stage_name(enum rbi_route_stage stage)

@@ -5,10 +5,11 @@
  * bus/route.h - the router chain: which instances of a cluster a message of this caller may go to,
  * with what weight, and why the others may not. Pure; any thread; no allocation.
  *
- * Eight stages, always in this order, each on what the ones before it left:
+ * Nine stages, always in this order, each on what the ones before it left:
  *
  *   state     ready, not drained, not isolated, not staged, weight above 0
  *   acl       whom the caller may see
+ *   filter    whom the caller's own program leaves in
  *   realm     the own business, else the first import that has a healthy instance; never mixed
  *   set       the caller's set, if both sides have one of the same name
  *   tag       canary: a tagged message to its tag, an untagged one to untagged instances
@@ -31,14 +32,15 @@ enum rbi_route_stage {
     RBI_ROUTE_IN = 0, /* none of them: it is a candidate */
     RBI_ROUTE_STATE = 1,
     RBI_ROUTE_ACL = 2,
-    RBI_ROUTE_REALM = 3,
-    RBI_ROUTE_SET = 4,
-    RBI_ROUTE_TAG = 5,
-    RBI_ROUTE_RULES = 6,
-    RBI_ROUTE_LOCALITY = 7,
-    RBI_ROUTE_HEALTH = 8,
+    RBI_ROUTE_FILTER = 3,
+    RBI_ROUTE_REALM = 4,
+    RBI_ROUTE_SET = 5,
+    RBI_ROUTE_TAG = 6,
+    RBI_ROUTE_RULES = 7,
+    RBI_ROUTE_LOCALITY = 8,
+    RBI_ROUTE_HEALTH = 9,
 };
-#define RBI_ROUTE_STAGES 9U /* with RBI_ROUTE_IN */
+#define RBI_ROUTE_STAGES 10U /* with RBI_ROUTE_IN */
 
 /** Why an instance fell out. */
 enum rbi_route_reason {
@@ -59,8 +61,9 @@ enum rbi_route_reason {
     RBI_ROUTE_FAR = 14,       /* nearer ones carry the load */
     RBI_ROUTE_SHIELDED = 15,
     RBI_ROUTE_PANIC = 16, /* the cluster is in panic, and its policy is to fail then */
+    RBI_ROUTE_FILTERED = 17,
 };
-#define RBI_ROUTE_REASONS 17U
+#define RBI_ROUTE_REASONS 18U
 
 #define RBI_ROUTE_NO_RULE UINT8_MAX
 
@@ -98,6 +101,7 @@ struct rbi_route_cluster {
     bool panic;                /* RBI_CLUSTER_PANIC */
     uint32_t demand;           /* callers in the caller's own group, of 10,000; 0: unknown */
     const uint64_t *invisible; /* bit i: rights hide instance i; NULL: none */
+    const uint8_t *filtered;   /* 0, or 1 + number of the filter that leaves i out; NULL: none */
     const int16_t *nodes;      /* NUMA node of instance i, -1 unknown; NULL: all unknown */
 };
 
@@ -125,7 +129,7 @@ struct rbi_route_entry {
     uint16_t cluster;
     uint8_t stage;       /* enum rbi_route_stage that took it out; RBI_ROUTE_IN: it is in */
     uint8_t reason;      /* enum rbi_route_reason */
-    uint8_t rule;        /* of the policy: canary (tag) or rule (rules); RBI_ROUTE_NO_RULE */
+    uint8_t rule;        /* canary (tag), rule (rules), the caller's filter; RBI_ROUTE_NO_RULE */
     uint8_t would_stage; /* the first stage in dry run that would have taken it out */
     uint8_t would_reason;
     uint8_t would_rule;
@@ -181,7 +185,10 @@ void rbi_route_run(const struct rbi_route_input *input,
 unsigned rbi_route_emptied_by(const struct rbi_route_entry *entries,
                               unsigned count,
                               enum rbi_route_stage stage);
-/** Id of a stage's rule or canary; "" for RBI_ROUTE_NO_RULE. Lent by @p policy. */
+/**
+ * Id of a stage's rule or canary; "" for RBI_ROUTE_NO_RULE, and for filters, which the caller knows.
+ * Lent by @p policy.
+ */
 const char *
 rbi_route_rule_id(const struct rbi_policy *policy, enum rbi_route_stage stage, unsigned rule);
 /** "state", "acl", ... */

@@ -27,6 +27,7 @@ struct rbi_route_cause {
 /** The stages, in their order. */
 void rbi_route_state(struct rbi_route *route);
 void rbi_route_acl(struct rbi_route *route);
+void rbi_route_filter(struct rbi_route *route);
 void rbi_route_realm(struct rbi_route *route);
 void rbi_route_set(struct rbi_route *route);
 void rbi_route_tag(struct rbi_route *route);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bus/route_state.c - stages 1 and 2: who takes work at all, and whom the caller may see. */
+/*
+ * bus/route_state.c - stages 1 to 3: who takes work at all, whom the caller may see, and
+ * whom its program wants to.
+ */
 #include "bus/route_stage.h"
 #include "shm/layout.h"
 
@@ -50,6 +53,25 @@ void rbi_route_acl(struct rbi_route *route)
     for (struct rbi_route_entry *entry = route->entries; entry < rbi_route_end(route); entry++) {
         const uint64_t *invisible = route->in->clusters[entry->cluster].invisible;
         if (invisible != NULL && (invisible[entry->index / 64] >> (entry->index % 64) & 1U) != 0) {
+            rbi_route_drop(entry, &cause);
+        }
+    }
+}
+
+void rbi_route_filter(struct rbi_route *route)
+{
+    struct rbi_route_step *step = rbi_route_step(route, RBI_ROUTE_FILTER);
+    step->mode = RBI_STAGE_STRICT;
+    step->skipped = true;
+    for (unsigned i = 0; i < route->in->cluster_count; i++) {
+        step->skipped = step->skipped && route->in->clusters[i].filtered == NULL;
+    }
+    for (struct rbi_route_entry *entry = route->entries; entry < rbi_route_end(route); entry++) {
+        const uint8_t *filtered = route->in->clusters[entry->cluster].filtered;
+        if (filtered != NULL && filtered[entry->index] != 0) {
+            const struct rbi_route_cause cause = {.stage = RBI_ROUTE_FILTER,
+                                                  .reason = RBI_ROUTE_FILTERED,
+                                                  .rule = filtered[entry->index] - 1U};
             rbi_route_drop(entry, &cause);
         }
     }

@@ -316,17 +316,39 @@ static int ask_next(struct ringbus *bus, struct rbi_ask *ask, uint64_t now_ns)
     return r;
 }
 
-static int ask_all(struct ringbus *bus, struct rbi_ask *ask, uint64_t now_ns)
+/* Whoever is there; where the policy's balance is "all", whom the stages leave of them. */
+static unsigned whom_all(struct ringbus *bus,
+                         const struct rbi_ask *ask,
+                         struct rbi_routed *routed,
+                         struct rbi_end *const **ends)
 {
     struct rbi_cluster *cluster = rbi_cluster_find(bus, ask->to.cluster);
-    int error = 0;
-    if (cluster != NULL && cluster->dispatch_stale) {
+    if (cluster == NULL) {
+        return 0;
+    }
+    if (rbi_hooks_mode(cluster) == RBI_BALANCE_ALL) {
+        const struct rbi_choosing by = {.keyed = (ask->flags & RINGBUS_KEY) != 0, .key = ask->key};
+        const struct rbi_pick pick = rbi_attributes_pick(&ask->attributes, &by);
+        const struct rbi_choice *choice = rbi_cluster_choice_for(bus, cluster, &pick, routed);
+        *ends = choice != NULL ? choice->ready : &routed->end;
+        return choice != NULL ? choice->ready_count : routed->end != NULL ? 1 : 0;
+    }
+    if (cluster->dispatch_stale) {
         rbi_cluster_refresh(bus, cluster);
     }
-    for (unsigned i = 0; cluster != NULL && i < cluster->ready_count; i++) {
-        struct rbi_end *to = cluster->ready[i];
-        if (to->usable && !to->loop) {
-            const int r = ask_over(bus, ask, to, now_ns);
+    *ends = cluster->ready;
+    return cluster->ready_count;
+}
+
+static int ask_all(struct ringbus *bus, struct rbi_ask *ask, uint64_t now_ns)
+{
+    struct rbi_routed routed = {.end = NULL};
+    struct rbi_end *const *ends = NULL;
+    const unsigned count = whom_all(bus, ask, &routed, &ends);
+    int error = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (ends[i]->usable && !ends[i]->loop) {
+            const int r = ask_over(bus, ask, ends[i], now_ns);
             error = error == 0 ? r : error;
         }
     }

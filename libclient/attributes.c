@@ -184,6 +184,10 @@ int rbi_attributes_send(struct ringbus *bus,
     if (to == NULL || to->instance != RINGBUS_ANY || out->size > bus->size_max) {
         return rbi_send_any(bus, to, out);
     }
+    if (RBI_UNLIKELY(bus->balance_all) && rbi_all_wanted(bus, to)) {
+        const struct rbi_pick pick = rbi_attributes_pick(attributes, &by);
+        return rbi_all_send(bus, to, out, &pick);
+    }
     int r = rbi_attributes_resolve(bus, to, &by, attributes, &end);
     if (r == 0) {
         out->record_flags = RBI_RECORD_ANY;

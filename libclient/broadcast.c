@@ -14,15 +14,15 @@
 #define FETCH_ENDS  4U
 #define FETCH_LINES 2U
 
-static inline void fetch_ahead(const struct rbi_cluster *cluster, unsigned i)
+static inline void fetch_ahead(struct rbi_end *const *ends, unsigned count, unsigned i)
 {
-    if (i + FETCH_ENDS < cluster->ready_count) {
-        const struct rbi_end *end = cluster->ready[i + FETCH_ENDS];
+    if (i + FETCH_ENDS < count) {
+        const struct rbi_end *end = ends[i + FETCH_ENDS];
         __builtin_prefetch(&end->tx, 1);
         __builtin_prefetch(&end->refs, 1);
     }
-    if (i + FETCH_LINES < cluster->ready_count) {
-        const struct rbi_lane_tx *tx = &cluster->ready[i + FETCH_LINES]->tx;
+    if (i + FETCH_LINES < count) {
+        const struct rbi_lane_tx *tx = &ends[i + FETCH_LINES]->tx;
         __builtin_prefetch(tx->base + (tx->pos & tx->mask), 1);
     }
 }
@@ -55,9 +55,10 @@ static int send_chunk(struct ringbus *bus,
     return 1;
 }
 
-static int send_to_ready(struct ringbus *bus,
-                         const struct rbi_cluster *cluster,
-                         const struct rbi_outgoing *out)
+static int send_to_each(struct ringbus *bus,
+                        struct rbi_end *const *ends,
+                        unsigned count,
+                        const struct rbi_outgoing *out)
 {
     const bool whole = out->part_count == 1 && out->attributes == NULL; /* no extension */
     const bool plain_chunk = out->chunk != RBI_CHUNK_NONE && whole;
@@ -75,9 +76,9 @@ static int send_to_ready(struct ringbus *bus,
         rbi_pool_chunk(&bus->pool, out->chunk, &chunk);
         free_count = rbi_pool_free_like(&bus->pool, out->chunk);
     }
-    for (unsigned i = 0; i < cluster->ready_count; i++) {
-        struct rbi_end *end = cluster->ready[i];
-        fetch_ahead(cluster, i);
+    for (unsigned i = 0; i < count; i++) {
+        struct rbi_end *end = ends[i];
+        fetch_ahead(ends, count, i);
         if (end->loop || !end->usable) {
             continue;
         }
@@ -93,19 +94,15 @@ static int send_to_ready(struct ringbus *bus,
     return taken;
 }
 
-int rbi_send_all(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_outgoing *out)
+int rbi_send_to_all(struct ringbus *bus,
+                    struct rbi_end *const *ends,
+                    unsigned count,
+                    struct rbi_outgoing *out)
 {
-    struct rbi_cluster *cluster = rbi_cluster_find(bus, to->cluster);
     struct rbi_chunk chunk = {.idx = RBI_CHUNK_NONE};
-    if (cluster == NULL) {
-        return rbi_send_no_peer(bus, to);
-    }
-    if (cluster->dispatch_stale) {
-        rbi_cluster_refresh(bus, cluster);
-    }
     out->record_flags = RBI_RECORD_BROADCAST;
     /* One copy for all: a large payload is written into one chunk, whoever reads it. */
-    if (out->chunk == RBI_CHUNK_NONE && out->size > bus->inline_max && cluster->ready_count > 0) {
+    if (out->chunk == RBI_CHUNK_NONE && out->size > bus->inline_max && count > 0) {
         const int r = rbi_send_chunk(bus, NULL, out->size, &chunk);
         if (r != 0) {
             return r;
@@ -113,9 +110,21 @@ int rbi_send_all(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_
         rbi_write_parts(chunk.data, out);
         out->chunk = chunk.idx;
     }
-    const int taken = send_to_ready(bus, cluster, out);
+    const int taken = send_to_each(bus, ends, count, out);
     if (chunk.idx != RBI_CHUNK_NONE) {
         rbi_pool_unref(&bus->pool, chunk.idx);
     }
     return taken;
+}
+
+int rbi_send_all(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_outgoing *out)
+{
+    struct rbi_cluster *cluster = rbi_cluster_find(bus, to->cluster);
+    if (cluster == NULL) {
+        return rbi_send_no_peer(bus, to);
+    }
+    if (cluster->dispatch_stale) {
+        rbi_cluster_refresh(bus, cluster);
+    }
+    return rbi_send_to_all(bus, cluster->ready, cluster->ready_count, out);
 }

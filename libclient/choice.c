@@ -30,6 +30,7 @@ void rbi_choice_free(struct rbi_choice *choice)
         free(choice->ready);
         free(choice->weights);
         rbi_turns_free(&choice->turns);
+        rbi_offer_free(&choice->offer);
         free(choice);
     }
 }
@@ -73,6 +74,7 @@ struct offers {
     struct rbi_route_cluster routes[1 + RBI_REALMS_MAX];
     struct rbi_directory_instance *instances[1 + RBI_REALMS_MAX];
     uint64_t *invisible[1 + RBI_REALMS_MAX];
+    uint8_t *filtered[1 + RBI_REALMS_MAX];
 };
 
 static void offers_free(struct offers *offers)
@@ -80,6 +82,7 @@ static void offers_free(struct offers *offers)
     for (unsigned i = 0; i < offers->count; i++) {
         free(offers->instances[i]);
         free(offers->invisible[i]);
+        free(offers->filtered[i]);
     }
 }
 
@@ -143,6 +146,24 @@ static uint64_t *invisible_of(const struct rbi_cluster *cluster,
     return bits;
 }
 
+/* Whom the application's filters leave out for @p target. @return false: no memory */
+static bool
+filter(struct ringbus *bus, struct offers *offers, const struct rbi_cluster *target, unsigned at)
+{
+    bool failed = false;
+    const struct rbi_filtering filtering = {.target = target->id,
+                                            .cluster = offers->clusters[at]->id,
+                                            .path = offers->clusters[at]->path,
+                                            .instances = offers->instances[at],
+                                            .count = offers->routes[at].count};
+    /* Which keys are ours says what others send: our own filters are nothing to them. */
+    if (bus->owned == NULL || bus->owned->cluster != target) {
+        offers->filtered[at] = rbi_hooks_filter(bus, &filtering, &failed);
+    }
+    offers->routes[at].filtered = offers->filtered[at];
+    return !failed;
+}
+
 /* @return false: no memory */
 static bool read_offer(struct ringbus *bus, struct offers *offers, struct rbi_cluster *cluster)
 {
@@ -165,6 +186,7 @@ static bool read_offer(struct ringbus *bus, struct offers *offers, struct rbi_cl
     note_leaving(cluster, instances, head.instance_count);
     offers->clusters[offers->count] = cluster;
     offers->instances[offers->count] = instances;
+    offers->filtered[offers->count] = NULL;
     offers->invisible[offers->count] = invisible_of(cluster, instances, head.instance_count);
     offers->routes[offers->count] = (struct rbi_route_cluster){
         .instances = instances,
@@ -173,7 +195,7 @@ static bool read_offer(struct ringbus *bus, struct offers *offers, struct rbi_cl
         .invisible = offers->invisible[offers->count],
     };
     offers->count++;
-    return true;
+    return filter(bus, offers, offers->clusters[0], offers->count - 1);
 }
 
 static bool read_offers(struct ringbus *bus, struct offers *offers, struct rbi_cluster *cluster)
@@ -207,17 +229,20 @@ static bool is_target(const struct rbi_cluster *cluster, int32_t instance)
     return cluster->all || (member != NULL && member->wanted);
 }
 
-static bool collect_ready(struct rbi_choice *choice, const struct offers *offers)
+static bool collect_ready(struct rbi_choice *choice, const struct offers *offers, bool custom)
 {
     choice->ready_count = 0;
     choice->turns.stale = true;
-    if (!reserve_ready(choice, choice->result.in_count)) {
+    if (!reserve_ready(choice, choice->result.in_count) ||
+        !rbi_offer_begin(&choice->offer, custom ? choice->result.in_count : 0)) {
         return false;
     }
     for (unsigned i = 0; i < choice->result.entry_count; i++) {
         struct rbi_route_entry *entry = &choice->entries[i];
         const struct rbi_cluster *cluster = offers->clusters[entry->cluster];
-        const int32_t instance = offers->instances[entry->cluster][entry->index].instance;
+        const struct rbi_directory_instance *from =
+            &offers->instances[entry->cluster][entry->index];
+        const int32_t instance = from->instance;
         entry->index = (uint32_t)instance; /* the snapshot ends here */
         if (!is_target(cluster, instance)) {
             entry->weight = 0;
@@ -227,6 +252,9 @@ static bool collect_ready(struct rbi_choice *choice, const struct offers *offers
         if (end != NULL) {
             choice->weights[choice->ready_count] = entry->weight;
             choice->ready[choice->ready_count++] = end;
+            if (custom) {
+                rbi_offer_add(&choice->offer, end, from, entry);
+            }
         }
     }
     return true;
@@ -239,6 +267,7 @@ int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi
         .set = bus->labels.set, .idc = bus->labels.idc, .node = -1};
     const struct rbi_route_message message = {
         .tag = choice->class.tag, .rules = choice->class.rules, .canary = choice->class.canary};
+    const uint32_t mode = rbi_hooks_mode(cluster);
     bool whole = read_offers(bus, &offers, cluster);
     const struct rbi_route_input input = {.caller = &caller,
                                           .message = &message,
@@ -250,10 +279,9 @@ int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi
     if (whole) {
         rbi_route_run(&input, &choice->memory, choice->entries, &choice->result);
         choice->realm = offers.clusters[choice->result.realm];
-        whole = collect_ready(choice, &offers);
+        whole = collect_ready(choice, &offers, mode == RBI_BALANCE_CUSTOM);
     }
     offers_free(&offers);
-    const uint32_t mode = input.policy->balance.mode;
     choice->by_key =
         mode == RBI_BALANCE_AUTO || mode == RBI_BALANCE_HASH || mode == RBI_BALANCE_MAGLEV;
     choice->keyed.stale = true;

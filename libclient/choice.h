@@ -63,6 +63,15 @@ struct rbi_turns {
     rbi_au64 copies[RBI_LOADS_COPIED][2];
 };
 
+/** Whom a chooser of the application is offered (hooks.h). */
+struct rbi_offer {
+    unsigned count;
+    unsigned room;
+    struct ringbus_candidate *candidates;
+    struct rbi_end **ends;
+    struct rbi_offer_texts *texts;
+};
+
 struct rbi_choice {
     struct rbi_choice_class class;
     struct rbi_route_memory memory;
@@ -80,6 +89,7 @@ struct rbi_choice {
     unsigned ready_room;
     struct rbi_turns turns;
     struct rbi_keyed keyed;
+    struct rbi_offer offer; /* with balance.mode custom only */
 };
 
 /** What a message asks of whoever is chosen. */
@@ -94,12 +104,24 @@ struct rbi_pick {
     unsigned tried_count;
 };
 
+/** What hooks, or a policy that leaves the choice to them, had to do with it. */
+enum rbi_hook_refusal {
+    RBI_HOOK_NONE = 0,
+    RBI_HOOK_REFUSED = 1, /* one refused it */
+    RBI_HOOK_BAD = 2,     /* one named nobody that can be sent to */
+    RBI_HOOK_NOBODY = 3,  /* custom, and no chooser decides */
+    RBI_HOOK_INSIDE = 4,  /* sent inside one */
+    RBI_HOOK_ONE = 5,     /* ALL, and one receiver is needed */
+};
+
 /** Why the last pick found nobody. */
 struct rbi_refusal {
     int error; /* enum ringbus_error; 0: nothing but that nobody is ready */
     int32_t instance;
-    uint8_t stage; /* enum rbi_route_stage */
-    uint8_t rule;
+    uint8_t stage;  /* enum rbi_route_stage */
+    uint8_t rule;   /* of the stage; with hook: place of the hook */
+    uint8_t hook;   /* enum rbi_hook_refusal */
+    int32_t answer; /* of the hook, RBI_HOOK_BAD */
     uint64_t realm; /* cluster of that instance: of another business, perhaps */
 };
 

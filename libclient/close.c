@@ -31,6 +31,7 @@ void rbi_handle_free(struct ringbus *bus)
         rbi_cluster_free(bus->clusters[c]);
     }
     free(bus->clusters);
+    rbi_hooks_free(bus);
     rbi_watched_deinit(&bus->watches);
     rbi_events_deinit(&bus->events);
     rbi_owned_free(bus);
@@ -116,8 +117,11 @@ int ringbus_close(struct ringbus *bus, uint32_t drain_ms)
     if (r != 0) {
         return r;
     }
-    if (bus->in_callback) {
+    r = rbi_hooks_idle(bus, "ringbus_close()");
+    if (r == 0 && bus->in_callback) {
         r = rbi_fail(bus, RINGBUS_E_BUSY, "ringbus_close() inside a callback");
+    }
+    if (r != 0) {
         rbi_leave(bus);
         return r;
     }

@@ -145,7 +145,8 @@ void rbi_cluster_refresh(struct ringbus *bus, struct rbi_cluster *cluster)
         return; /* without memory it is tried again at the next pick */
     }
     cluster->dispatch_stale = (cluster->held ? RBI_DISPATCH_HELD : RBI_DISPATCH_FRESH) |
-                              (rbi_route_classless(&cluster->classes) ? 0U : RBI_DISPATCH_CLASSED);
+                              (rbi_route_classless(&cluster->classes) ? 0U : RBI_DISPATCH_CLASSED) |
+                              rbi_hooks_bits(bus, cluster);
 }
 
 /* ---- the pick --------------------------------------------------------------------------- */
@@ -237,7 +238,7 @@ pick_cold(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t
     if (cluster->held || cluster->choice == NULL) {
         return NULL;
     }
-    if ((cluster->dispatch_stale & RBI_DISPATCH_CLASSED) != 0) {
+    if ((cluster->dispatch_stale & (RBI_DISPATCH_CLASSED | RBI_DISPATCH_HOOKED)) != 0) {
         const struct rbi_pick pick = {.keyed = keyed, .key = key};
         return rbi_cluster_pick_for(bus, cluster, &pick);
     }
@@ -251,13 +252,6 @@ rbi_cluster_pick(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, u
         return pick_cold(bus, cluster, keyed, key);
     }
     return pick_from(bus, cluster, cluster->choice, keyed, key);
-}
-
-RBI_COLD struct rbi_end *
-rbi_cluster_pick_held(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t key)
-{
-    cluster->refusal = (struct rbi_refusal){.error = 0};
-    return cluster->choice != NULL ? pick_or_tell(bus, cluster, cluster->choice, keyed, key) : NULL;
 }
 
 /* ---- messages that say more of themselves ------------------------------------------------ */
@@ -306,7 +300,7 @@ choice_of(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_cho
     return choice;
 }
 
-static bool is_tried(const struct rbi_pick *pick, const struct rbi_end *end)
+bool rbi_pick_tried(const struct rbi_pick *pick, const struct rbi_end *end)
 {
     for (unsigned i = 0; i < pick->tried_count; i++) {
         if (pick->tried[i] == end->peer.instance) {
@@ -322,7 +316,7 @@ static struct rbi_end *untried(const struct rbi_choice *choice, const struct rbi
     struct rbi_end *doubtful = NULL;
     for (unsigned i = 0; i < choice->ready_count; i++) {
         struct rbi_end *end = choice->ready[(choice->used + i) % choice->ready_count];
-        if (!end->usable || is_tried(pick, end)) {
+        if (!end->usable || rbi_pick_tried(pick, end)) {
             continue;
         }
         if (!end->fsm.suspect && !end->avoided) {
@@ -333,15 +327,10 @@ static struct rbi_end *untried(const struct rbi_choice *choice, const struct rbi
     return doubtful;
 }
 
-RBI_COLD struct rbi_end *rbi_cluster_pick_held_for(struct ringbus *bus,
-                                                   struct rbi_cluster *cluster,
-                                                   const struct rbi_pick *pick)
+/* The choice for a message, made if need be. NULL: no memory */
+static struct rbi_choice *
+choice_for(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_pick *pick)
 {
-    cluster->refusal = (struct rbi_refusal){.error = 0};
-    cluster->diverted = false;
-    if (cluster->choice == NULL) {
-        return NULL;
-    }
     const struct rbi_choice_class class = class_of(cluster, pick);
     struct rbi_choice *choice = choice_of(bus, cluster, &class);
     if (choice == NULL || (choice->stale && rbi_choice_make(bus, cluster, choice) != 0)) {
@@ -349,12 +338,103 @@ RBI_COLD struct rbi_end *rbi_cluster_pick_held_for(struct ringbus *bus,
         return NULL;
     }
     choice->used = ++bus->picks;
+    return choice;
+}
+
+static struct rbi_end *pick_balanced(struct ringbus *bus,
+                                     struct rbi_cluster *cluster,
+                                     struct rbi_choice *choice,
+                                     const struct rbi_pick *pick)
+{
     struct rbi_end *end = pick_or_tell(bus, cluster, choice, pick->keyed, pick->key);
     const bool by_key = pick->keyed && choice->by_key;
-    if (end == NULL || !is_tried(pick, end)) {
+    if (end == NULL || !rbi_pick_tried(pick, end)) {
         return end;
     }
     return by_key ? NULL : untried(choice, pick);
+}
+
+static struct rbi_end *pick_chosen(struct ringbus *bus,
+                                   struct rbi_cluster *cluster,
+                                   struct rbi_choice *choice,
+                                   const struct rbi_pick *pick)
+{
+    if (choice->offer.count == 0) {
+        note_refusal(cluster, choice, false);
+        return NULL;
+    }
+    return rbi_hooks_choose(bus, cluster, choice, pick);
+}
+
+/* What the routers make of it, then its choice. NULL with @p named NULL: cluster->refusal */
+static struct rbi_choice *route(struct ringbus *bus,
+                                struct rbi_cluster *cluster,
+                                const struct rbi_pick *pick,
+                                struct rbi_routed *routed)
+{
+    cluster->refusal = (struct rbi_refusal){.error = 0};
+    cluster->diverted = false;
+    routed->end = NULL;
+    if (cluster->choice == NULL) {
+        return NULL;
+    }
+    if ((cluster->dispatch_stale & RBI_DISPATCH_HOOKED) == 0) {
+        routed->pick = *pick;
+    } else if (bus->hooks != NULL && bus->hooks->running) {
+        cluster->refusal.hook = RBI_HOOK_INSIDE;
+        cluster->refusal.error = RINGBUS_E_BUSY;
+        return NULL;
+    } else if (!rbi_hooks_route(bus, cluster, pick, routed) || routed->end != NULL) {
+        return NULL;
+    }
+    return choice_for(bus, cluster, &routed->pick);
+}
+
+RBI_COLD struct rbi_choice *rbi_cluster_choice_for(struct ringbus *bus,
+                                                   struct rbi_cluster *cluster,
+                                                   const struct rbi_pick *pick,
+                                                   struct rbi_routed *routed)
+{
+    if ((cluster->dispatch_stale & (RBI_DISPATCH_STALE | RBI_DISPATCH_HELD)) != 0) {
+        rbi_cluster_refresh(bus, cluster);
+    }
+    struct rbi_choice *choice = route(bus, cluster, pick, routed);
+    if (choice != NULL && choice->ready_count == 0) {
+        note_refusal(cluster, choice, false);
+    }
+    return choice;
+}
+
+RBI_COLD struct rbi_end *rbi_cluster_pick_held_for(struct ringbus *bus,
+                                                   struct rbi_cluster *cluster,
+                                                   const struct rbi_pick *pick)
+{
+    struct rbi_routed routed;
+    struct rbi_choice *choice = route(bus, cluster, pick, &routed);
+    if (choice == NULL) {
+        return routed.end;
+    }
+    switch (rbi_hooks_mode(cluster)) {
+    case RBI_BALANCE_CUSTOM:
+        return pick_chosen(bus, cluster, choice, &routed.pick);
+    case RBI_BALANCE_ALL:
+        cluster->refusal.hook = RBI_HOOK_ONE;
+        cluster->refusal.error = RINGBUS_E_ARGUMENT;
+        return NULL;
+    default:
+        return pick_balanced(bus, cluster, choice, &routed.pick);
+    }
+}
+
+RBI_COLD struct rbi_end *
+rbi_cluster_pick_held(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t key)
+{
+    if ((cluster->dispatch_stale & (RBI_DISPATCH_CLASSED | RBI_DISPATCH_HOOKED)) != 0) {
+        const struct rbi_pick pick = {.keyed = keyed, .key = key};
+        return rbi_cluster_pick_held_for(bus, cluster, &pick);
+    }
+    cluster->refusal = (struct rbi_refusal){.error = 0};
+    return cluster->choice != NULL ? pick_or_tell(bus, cluster, cluster->choice, keyed, key) : NULL;
 }
 
 RBI_COLD struct rbi_end *

@@ -56,6 +56,7 @@ struct rbi_missed {
 #define RBI_DISPATCH_STALE   1U /* to be made anew */
 #define RBI_DISPATCH_HELD    2U /* not for what is new: see held */
 #define RBI_DISPATCH_CLASSED 4U /* the message decides which choice */
+#define RBI_DISPATCH_HOOKED  8U /* hooks, or balance.mode all or custom (hooks.h) */
 
 /** A cluster that we target, wholly or some of its instances. */
 struct rbi_cluster {
@@ -67,6 +68,7 @@ struct rbi_cluster {
     bool panic;     /* its shields are ignored, as the daemon says */
     bool held;      /* what an instance did not consume goes to another first (redeliver.c) */
     bool redeliver; /* RINGBUS_ON_DOWN_REDELIVER */
+    bool custom;    /* the target's option: a chooser decides, whatever the policy says */
     bool managed;   /* plain requests to any of it are asked as those with options (retry.h) */
     uint32_t redeliver_ms;
     struct rbi_choice *choice; /* of the class of most messages: choices[0]; NULL: none yet */

@@ -47,18 +47,19 @@ static void remember(struct rbi_explain *explain)
     }
 }
 
-static int run(struct rbi_explain *explain)
+int rbi_explain_run(struct rbi_explain *explain, unsigned first, unsigned count)
 {
     const struct rbi_route_caller caller = {
         .set = explain->set, .idc = explain->idc, .host = 0, .node = -1};
     const struct rbi_route_input input = {.caller = &caller,
                                           .message = &explain->class,
                                           .policy = explain->policy,
-                                          .clusters = explain->clusters,
-                                          .cluster_count = explain->cluster_count,
+                                          .clusters = &explain->clusters[first],
+                                          .cluster_count = count,
                                           .now_ns = rbi_now_ns()};
     classify(explain);
     remember(explain);
+    free(explain->entries);
     explain->entries = calloc(rbi_route_room(&input) + 1U, sizeof *explain->entries);
     if (explain->entries == NULL) {
         return rbi_fail(explain->bus, RINGBUS_E_NO_MEMORY, "not enough memory to explain");
@@ -121,14 +122,15 @@ static void tell_out(const struct teller *teller, unsigned stage)
         if (stage_of(explain, entry) == stage) {
             row.kind = RINGBUS_EXPLAIN_OUT;
             row.reason = rbi_route_reason_text((enum rbi_route_reason)entry->reason);
-            row.rule = rbi_route_rule_id(explain->policy, (enum rbi_route_stage)stage, entry->rule);
+            row.rule = rbi_hooks_rule_id(explain->bus, explain->policy, (enum rbi_route_stage)stage,
+                                         entry->rule);
             tell_instance(teller, entry, &row);
         }
         if (entry->would_stage == stage) {
             row.kind = RINGBUS_EXPLAIN_WOULD;
             row.reason = rbi_route_reason_text((enum rbi_route_reason)entry->would_reason);
-            row.rule =
-                rbi_route_rule_id(explain->policy, (enum rbi_route_stage)stage, entry->would_rule);
+            row.rule = rbi_hooks_rule_id(explain->bus, explain->policy, (enum rbi_route_stage)stage,
+                                         entry->would_rule);
             tell_instance(teller, entry, &row);
         }
     }
@@ -142,6 +144,9 @@ static void tell_stages(const struct teller *teller)
     for (unsigned stage = RBI_ROUTE_STATE; stage < RBI_ROUTE_STAGES; stage++) {
         const struct rbi_route_step *step = &explain->result.steps[stage];
         unsigned out = 0;
+        if (stage == RBI_ROUTE_FILTER && step->skipped) {
+            continue; /* most programs have none, and no other program's are known here */
+        }
         for (unsigned i = 0; i < explain->result.entry_count; i++) {
             out += stage_of(explain, &explain->entries[i]) == stage ? 1U : 0U;
         }
@@ -224,7 +229,7 @@ int ringbus_explain(struct ringbus *bus,
     }
     explain->bus = bus;
     r = rbi_explain_read(explain, target, &given);
-    r = r == 0 ? run(explain) : r;
+    r = r == 0 ? rbi_explain_run(explain, 0, explain->cluster_count) : r;
     rbi_leave(bus);
     if (r == 0) {
         const struct teller teller = {explain, tell, user};

@@ -21,6 +21,7 @@ struct rbi_explain {
     struct rbi_directory_instance *instances[1 + RBI_REALMS_MAX];
     struct rbi_directory_absent waited[RBI_DIRECTORY_ABSENT_MAX]; /* of the target */
     uint64_t *invisible[1 + RBI_REALMS_MAX];
+    uint8_t *filtered[1 + RBI_REALMS_MAX]; /* by this endpoint's own filters */
     struct rbi_route_cluster clusters[1 + RBI_REALMS_MAX];
     char set[RBI_LABEL_MAX + 1]; /* of the caller */
     char idc[RBI_LABEL_MAX + 1];
@@ -38,6 +39,11 @@ struct rbi_explain {
 int rbi_explain_read(struct rbi_explain *explain,
                      const char *target,
                      const struct ringbus_explain_options *options);
+/**
+ * Runs the chain over @p count of the clusters, from @p first; may be called again.
+ * @retval 0; an error (noted)
+ */
+int rbi_explain_run(struct rbi_explain *explain, unsigned first, unsigned count);
 /** Owner of the message's key. NULL: @p instance is waited for; 0: nobody has a slot. */
 const struct rbi_route_entry *rbi_explain_owner(struct rbi_explain *explain, int32_t *instance);
 void rbi_explain_free(struct rbi_explain *explain);

@@ -12,6 +12,7 @@ void rbi_explain_free(struct rbi_explain *explain)
     for (unsigned i = 0; i < RBI_ARRAY_SIZE(explain->instances); i++) {
         free(explain->instances[i]);
         free(explain->invisible[i]);
+        free(explain->filtered[i]);
     }
     free(explain->entries);
     free(explain->policy);
@@ -33,6 +34,19 @@ static bool is_denied(const struct rbi_explain *explain, uint64_t cluster, int32
     const struct rbi_member *member =
         known != NULL && explain->self ? rbi_member_find(known, instance) : NULL;
     return member != NULL && rbi_member_is_denied(member);
+}
+
+static int filter(struct rbi_explain *explain, unsigned at)
+{
+    bool failed = false;
+    const struct rbi_filtering filtering = {.target = explain->heads[0].cluster,
+                                            .cluster = explain->heads[at].cluster,
+                                            .path = explain->heads[at].path,
+                                            .instances = explain->instances[at],
+                                            .count = explain->clusters[at].count};
+    explain->filtered[at] = rbi_hooks_filter(explain->bus, &filtering, &failed);
+    explain->clusters[at].filtered = explain->filtered[at];
+    return failed ? rbi_fail(explain->bus, RINGBUS_E_NO_MEMORY, "not enough memory to explain") : 0;
 }
 
 static int add_cluster(struct rbi_explain *explain, const char *path)
@@ -68,7 +82,7 @@ static int add_cluster(struct rbi_explain *explain, const char *path)
                                    .panic = (head->flags & RBI_CLUSTER_PANIC) != 0,
                                    .invisible = invisible};
     explain->cluster_count++;
-    return 0;
+    return explain->self ? filter(explain, at) : 0;
 }
 
 static int read_policy(struct rbi_explain *explain)

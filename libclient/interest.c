@@ -134,7 +134,10 @@ static int do_target(struct ringbus *bus,
     struct rbi_path_info info = {0};
     struct rbi_pidf pidf;
     struct rbi_target_terms target;
-    int r = check_path(bus, path, RBI_PATH_CLUSTER_ELEMENTS, RBI_PATH_INSTANCE_ELEMENTS, &info);
+    int r = rbi_hooks_idle(bus, "ringbus_target()");
+    if (r == 0) {
+        r = check_path(bus, path, RBI_PATH_CLUSTER_ELEMENTS, RBI_PATH_INSTANCE_ELEMENTS, &info);
+    }
     r = r != 0 ? r : copy_options(bus, given, &options);
     r = r != 0 ? r : rbi_terms_target(bus, &options, &target);
     if (r != 0) {
@@ -152,6 +155,7 @@ static int do_target(struct ringbus *bus,
             return rbi_fail_errno(bus, -ENOMEM, "target");
         }
     }
+    cluster->custom = options.custom != 0;
     cluster->redeliver = options.on_down == RINGBUS_ON_DOWN_REDELIVER;
     cluster->redeliver_ms = options.redeliver_ms != 0 ? options.redeliver_ms : REDELIVER_DEFAULT_MS;
     r = rbi_caller_target(bus, cluster, &options);
@@ -159,7 +163,7 @@ static int do_target(struct ringbus *bus,
         return r;
     }
     cluster->named = true;
-    cluster->dispatch_stale |= RBI_DISPATCH_STALE;
+    cluster->dispatch_stale |= RBI_DISPATCH_STALE | rbi_hooks_bits(bus, cluster);
     if (pidf.instance == 0) {
         rbi_cluster_want_all(bus, cluster, &target);
         rbi_directory_look_at(bus, cluster);
@@ -264,7 +268,10 @@ static int do_untarget(struct ringbus *bus, const char *path)
 {
     struct rbi_path_info info = {0};
     struct rbi_pidf pidf;
-    int r = check_path(bus, path, RBI_PATH_CLUSTER_ELEMENTS, RBI_PATH_INSTANCE_ELEMENTS, &info);
+    int r = rbi_hooks_idle(bus, "ringbus_untarget()");
+    if (r == 0) {
+        r = check_path(bus, path, RBI_PATH_CLUSTER_ELEMENTS, RBI_PATH_INSTANCE_ELEMENTS, &info);
+    }
     if (r != 0) {
         return r;
     }
@@ -420,10 +427,10 @@ void rbi_target_resend(struct ringbus *bus)
 
 /* ---- list of instances -------------------------------------------------------------------- */
 
-static void fill_instance(struct ringbus *bus,
-                          const struct rbi_directory_cluster *head,
-                          const struct rbi_directory_instance *from,
-                          struct ringbus_instance *to)
+void rbi_instance_fill(struct ringbus *bus,
+                       const struct rbi_directory_cluster *head,
+                       const struct rbi_directory_instance *from,
+                       struct ringbus_instance *to)
 {
     memset(to, 0, sizeof *to);
     to->addr.cluster = head->cluster;
@@ -461,7 +468,7 @@ do_instances(struct ringbus *bus, const char *path, struct ringbus_instance *out
                       : rbi_fail(bus, RINGBUS_E_NOT_READY, "%s changes too fast; try again", path);
     }
     for (unsigned i = 0; i < room && i < head.instance_count; i++) {
-        fill_instance(bus, &head, &instances[i], &out[i]);
+        rbi_instance_fill(bus, &head, &instances[i], &out[i]);
     }
     free(instances);
     return head.instance_count > INT32_MAX ? INT32_MAX : (int)head.instance_count;

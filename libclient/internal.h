@@ -33,6 +33,7 @@
 #include "libclient/failback.h"
 #include "libclient/gate.h"
 #include "libclient/health.h"
+#include "libclient/hooks.h"
 #include "libclient/labels.h"
 #include "libclient/limit.h"
 #include "libclient/load.h"
@@ -144,6 +145,7 @@ struct ringbus {
     bool reap_needed;
     bool woken;         /* ringbus_wake() was called */
     bool external_loop; /* ringbus_fd() was called */
+    bool balance_all;   /* some target's balance.mode is all, or was */
     bool probing;       /* a request may be the probe that the daemon asked for */
     bool polling;       /* inside ringbus_poll(), which prepares an external loop at its end */
     bool measured;      /* messages said how long they had waited, since the lanes were empty */
@@ -197,6 +199,7 @@ struct ringbus {
     struct rbi_cluster **clusters;
     unsigned cluster_count;
     struct rbi_watches watches;
+    struct rbi_hooks *hooks; /* NULL: ringbus_hook() was not called */
     struct rbi_owned *owned; /* NULL: the option slots was not given */
     struct rbi_control control;
     int epoll;
@@ -593,6 +596,16 @@ void rbi_cluster_suspicion(struct ringbus *bus, const struct rbi_end *end);
 /** The same in a cluster that is held and refreshed, for what it is held for. */
 struct rbi_end *
 rbi_cluster_pick_held(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t key);
+/** Whether a pick is not to find this one. */
+bool rbi_pick_tried(const struct rbi_pick *pick, const struct rbi_end *end);
+/**
+ * What a message is chosen from, after the application's routers; not for one that is held.
+ * @param routed  what they made of it. NULL: they named somebody there, or cluster->refusal
+ */
+struct rbi_choice *rbi_cluster_choice_for(struct ringbus *bus,
+                                          struct rbi_cluster *cluster,
+                                          const struct rbi_pick *pick,
+                                          struct rbi_routed *routed);
 struct rbi_end *rbi_cluster_pick_held_for(struct ringbus *bus,
                                           struct rbi_cluster *cluster,
                                           const struct rbi_pick *pick);
@@ -618,6 +631,8 @@ void rbi_turns_init(struct ringbus *bus, struct rbi_turns *turns);
 void rbi_turns_free(struct rbi_turns *turns);
 /** Sets it up over the ends of its choice. @return 0; -ENOMEM */
 int rbi_turns_make(const struct rbi_cluster *cluster, struct rbi_choice *choice);
+/** Where the receiver says how much it has to do: two words, RBI_LEAST_*. */
+const rbi_au64 *rbi_turns_load(const struct rbi_end *end);
 /** With each tick: looks anew at what the receivers say of their load, where anybody picks by it. */
 void rbi_turns_look(struct ringbus *bus);
 /** Shape of the tables of a policy. */
@@ -834,6 +849,11 @@ int rbi_send_collect_from(struct ringbus *bus, struct rbi_end *end);
 void rbi_write_parts(unsigned char *to, const struct rbi_outgoing *out);
 /** Writes one message to every usable end of a cluster (broadcast.c). @return how many took it */
 int rbi_send_all(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_outgoing *out);
+/** The same to these. */
+int rbi_send_to_all(struct ringbus *bus,
+                    struct rbi_end *const *ends,
+                    unsigned count,
+                    struct rbi_outgoing *out);
 /** Writes one message to one end, within the limits. 0, or a public error (noted). */
 int rbi_send_new(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out);
 /** The same for what no limit is about: answers. */

@@ -33,6 +33,7 @@ static void use_policy(struct rbi_cluster *cluster, struct rbi_policy *policy)
     cluster->policy = policy;
     rbi_route_classes_init(&cluster->classes, rbi_cluster_policy(cluster));
     rbi_outcomes_follow_all(cluster);
+    rbi_caller_changed(cluster);
 }
 
 int rbi_policy_read(struct ringbus *bus, uint64_t key, struct rbi_policy **out)
@@ -65,6 +66,8 @@ void rbi_cluster_take_policy(struct ringbus *bus, struct rbi_cluster *cluster, u
     if ((key == 0 || rbi_policy_read(bus, key, &policy) == RBI_DIRECTORY_OK) &&
         rbi_limit_follow(bus, cluster, policy) == 0) {
         use_policy(cluster, policy);
+        cluster->dispatch_stale |= rbi_hooks_bits(bus, cluster);
+        bus->balance_all = bus->balance_all || rbi_hooks_mode(cluster) == RBI_BALANCE_ALL;
         rbi_realm_follow(bus, cluster);
     } else {
         free(policy);

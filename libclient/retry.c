@@ -64,7 +64,8 @@ void rbi_caller_changed(struct rbi_cluster *cluster)
     cluster->managed =
         (caller != NULL && (caller->retry != RINGBUS_RETRY_AUTO || caller->retry_tries != 0 ||
                             caller->wait_ms != 0 || caller->divert || caller->rules != NULL)) ||
-        (policy != NULL && (policy->retry.mode != RBI_RETRY_AUTO || policy->degrade_count != 0));
+        (policy != NULL && (policy->retry.mode != RBI_RETRY_AUTO || policy->degrade_count != 0 ||
+                            policy->balance.mode == RBI_BALANCE_ALL));
 }
 
 const struct rbi_retry_policy *rbi_retry_policy_of(const struct rbi_cluster *cluster)
@@ -97,6 +98,9 @@ void rbi_retry_begin(struct rbi_ask *ask, struct rbi_cluster *cluster)
     }
     if (caller != NULL && caller->retry_tries != 0) {
         tries = caller->retry_tries;
+    }
+    if (mode == RBI_RETRY_AUTO && rbi_hooks_mode(cluster) == RBI_BALANCE_ALL) {
+        mode = RBI_RETRY_BROADCAST;
     }
     if (mode == RBI_RETRY_AUTO) {
         mode = (ask->flags & RINGBUS_KEY) != 0 ? RBI_RETRY_FAILFAST : RBI_RETRY_FAILOVER;

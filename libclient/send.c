@@ -25,8 +25,11 @@ static RBI_COLD int refuse(struct ringbus *bus, const struct rbi_cluster *cluste
         const struct rbi_pidf owner = {.cluster = refusal->realm, .instance = refusal->instance};
         return rbi_fail_fast(bus, refusal->error, &owner, 0);
     }
+    if (refusal->hook != RBI_HOOK_NONE) {
+        return rbi_hooks_refuse(bus, cluster);
+    }
     const enum rbi_route_stage stage = (enum rbi_route_stage)refusal->stage;
-    const char *rule = rbi_route_rule_id(rbi_cluster_policy(cluster), stage, refusal->rule);
+    const char *rule = rbi_hooks_rule_id(bus, rbi_cluster_policy(cluster), stage, refusal->rule);
     const char *by = rule[0] != '\0' ? " by " : "";
     return rbi_fail(bus, refusal->error, "%s: nobody is left after the stage \"%s\"%s%s",
                     cluster->path, rbi_route_stage_name(stage), by, rule);
@@ -471,6 +474,10 @@ int rbi_send_any(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_
     if (to->instance < 0) {
         return rbi_send_all(bus, to, out);
     }
+    if (RBI_UNLIKELY(bus->balance_all) && rbi_all_wanted(bus, to)) {
+        const struct rbi_pick pick = {.keyed = (out->flags & RINGBUS_KEY) != 0, .key = out->key};
+        return rbi_all_send(bus, to, out, &pick);
+    }
     struct rbi_end *end = NULL;
     out->record_flags = to->instance == RINGBUS_ANY ? RBI_RECORD_ANY : 0U;
     int r = rbi_send_resolve(bus, to, (out->flags & RINGBUS_KEY) != 0, out->key, &end);
@@ -516,7 +523,8 @@ static inline struct rbi_end *plain_end(struct ringbus *bus,
     if (RBI_LIKELY(to->instance > 0)) {
         end = rbi_end_recent(bus, to->cluster, to->instance);
     } else if (to->instance == RINGBUS_ANY && bus->last_cluster != NULL &&
-               bus->last_cluster->id == to->cluster) {
+               bus->last_cluster->id == to->cluster &&
+               (bus->last_cluster->dispatch_stale & RBI_DISPATCH_HOOKED) == 0) {
         end = rbi_cluster_pick(bus, bus->last_cluster, (flags & RINGBUS_KEY) != 0, key);
         *bits = RBI_RECORD_ANY;
     }

@@ -39,8 +39,7 @@ static bool reserve(struct rbi_turns *turns, unsigned count)
     return turns->room == count;
 }
 
-/* Where the receiver says how much it has to do. */
-static const rbi_au64 *load_of(const struct rbi_end *end)
+const rbi_au64 *rbi_turns_load(const struct rbi_end *end)
 {
     const struct rbi_page *page = end->loop ? NULL : end->peer_page.base;
     return page != NULL ? &page->load_depth : rbi_least_unknown;
@@ -54,7 +53,7 @@ static void copy_loads(struct rbi_turns *turns)
     for (unsigned i = 0; i < turns->count; i++) {
         turns->members[i].unread = 0; /* what was sent before is in its own count now */
         if (turns->count <= RBI_LOADS_COPIED) {
-            const rbi_au64 *load = load_of(turns->ends[i]);
+            const rbi_au64 *load = rbi_turns_load(turns->ends[i]);
             rbi_store_rlx(&turns->copies[i][RBI_LEAST_DEPTH], rbi_load_rlx(&load[RBI_LEAST_DEPTH]));
             rbi_store_rlx(&turns->copies[i][RBI_LEAST_EWMA], rbi_load_rlx(&load[RBI_LEAST_EWMA]));
         }
@@ -71,7 +70,7 @@ static void collect(struct rbi_turns *turns, const struct rbi_choice *choice, bo
         }
         turns->ends[turns->count] = end;
         turns->members[turns->count] =
-            (struct rbi_least_member){.load = load_of(end), .weight = choice->weights[i]};
+            (struct rbi_least_member){.load = rbi_turns_load(end), .weight = choice->weights[i]};
         turns->count++;
     }
     for (unsigned i = 0; turns->count <= RBI_LOADS_COPIED && i < turns->count; i++) {
