@@ -186,8 +186,8 @@ unsigned rbi_route_emptied_by(const struct rbi_route_entry *entries,
                               unsigned count,
                               enum rbi_route_stage stage);
 /**
- * Id of a stage's rule or canary; "" for RBI_ROUTE_NO_RULE, and for filters, which the caller knows.
- * Lent by @p policy.
+ * Id of a stage's rule or canary; "" for RBI_ROUTE_NO_RULE, and for filters, which the caller
+ * knows. Lent by @p policy.
  */
 const char *
 rbi_route_rule_id(const struct rbi_policy *policy, enum rbi_route_stage stage, unsigned rule);

@@ -35,7 +35,7 @@ int rbi_all_send(struct ringbus *bus,
     return rbi_send_no_peer(bus, to);
 }
 
-/* ---- candidates ------------------------------------------------------------------------------ */
+/* ---- candidates ----------------------------------------------------------------------------- */
 
 /* Whom the stages leave of one of the clusters, as if there was no other. */
 static int list_one(struct rbi_explain *explain,

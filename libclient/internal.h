@@ -617,7 +617,7 @@ void rbi_cluster_miss(struct ringbus *bus,
                       struct rbi_cluster *cluster,
                       const struct rbi_member *member);
 
-/* ---- choice.c, turns.c, keyed.c ------------------------------------------------------------------- */
+/* ---- choice.c, turns.c, keyed.c ------------------------------------------------------------- */
 
 /** A choice of a class. NULL: no memory. */
 struct rbi_choice *rbi_choice_new(struct ringbus *bus, const struct rbi_choice_class *class);
@@ -633,7 +633,7 @@ void rbi_turns_free(struct rbi_turns *turns);
 int rbi_turns_make(const struct rbi_cluster *cluster, struct rbi_choice *choice);
 /** Where the receiver says how much it has to do: two words, RBI_LEAST_*. */
 const rbi_au64 *rbi_turns_load(const struct rbi_end *end);
-/** With each tick: looks anew at what the receivers say of their load, where anybody picks by it. */
+/** With each tick: looks anew at what the receivers say of their load, where picks go by it. */
 void rbi_turns_look(struct ringbus *bus);
 /** Shape of the tables of a policy. */
 struct rbi_table_shape rbi_keyed_shape(const struct rbi_balance_policy *balance);
@@ -922,7 +922,7 @@ void rbi_calls_peer_gone(struct ringbus *bus, const struct rbi_end *end, int err
 void rbi_calls_over(struct ringbus *bus, const struct rbi_end *end, int error);
 void rbi_calls_end_all(struct ringbus *bus, int error);
 
-/* ---- event.c, poll.c, tick.c, wait.c, epoll.c ------------------------------------------------ */
+/* ---- event.c, poll.c, tick.c, wait.c, epoll.c ----------------------------------------------- */
 
 /** Message view of a record in our own or a peer's lane. 0; -EPROTO */
 int rbi_view_fill(struct ringbus *bus,

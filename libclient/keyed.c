@@ -125,7 +125,7 @@ static int use_members(struct ringbus *bus,
     return 0;
 }
 
-/* ---- members ---------------------------------------------------------------------------------- */
+/* ---- members -------------------------------------------------------------------------------- */
 
 static bool is_member(const struct rbi_keyed *keyed, int32_t instance)
 {
@@ -284,7 +284,7 @@ int rbi_keyed_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_
     return r;
 }
 
-/* ---- when the owner cannot be sent to --------------------------------------------------------- */
+/* ---- when the owner cannot be sent to ------------------------------------------------------- */
 
 struct rbi_end *
 rbi_keyed_elsewhere(struct rbi_cluster *cluster, const struct rbi_choice *choice, uint64_t key)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * balance.mode all (features 2.3, B13, T10): what is sent to any instance goes to all that the
- * stages leave, a request as well; and the list of those whom a message may go to, of all businesses.
+ * stages leave, a request as well; and the list of those whom a message may go to, of all
+ * businesses.
  */
 #include "support/bus.h"
 #include "support/test.h"

@@ -101,7 +101,7 @@ static int send_one(const struct ringbus_addr *to, const struct ringbus_message_
     return INT32_MIN;
 }
 
-/* ---- filters ---------------------------------------------------------------------------------- */
+/* ---- filters -------------------------------------------------------------------------------- */
 
 struct filtering {
     const char *out; /* name of the instance that is left out; "*": all */
@@ -195,7 +195,7 @@ static void test_filters(void **state)
     assert_int_equal(second.destroyed, 2);
 }
 
-/* ---- routers ---------------------------------------------------------------------------------- */
+/* ---- routers -------------------------------------------------------------------------------- */
 
 struct router {
     struct ringbus_routing set;
@@ -299,7 +299,7 @@ static void test_routers(void **state)
     close_all();
 }
 
-/* ---- choosers --------------------------------------------------------------------------------- */
+/* ---- choosers ------------------------------------------------------------------------------- */
 
 struct choosing {
     int answer;
@@ -417,7 +417,7 @@ static void test_custom_target(void **state)
     close_all();
 }
 
-/* ---- arguments -------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------ */
 
 static void test_arguments(void **state)
 {
