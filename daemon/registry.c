@@ -293,7 +293,8 @@ void rbi_registry_expect(struct rbi_daemon *daemon, const struct rbi_text *path)
     if (!cluster) {
         return;
     }
-    if (rbi_daemon_policy(daemon, cluster)->realm.count == 0) {
+    const struct rbi_policy *policy = rbi_daemon_policy(daemon, cluster);
+    if (policy->realm.count == 0 && policy->degrade_count == 0) {
         (void)rbi_map_remove(&registry->clusters, id);
         cluster_free(cluster);
         return;

@@ -82,8 +82,8 @@ bool rbi_registry_has_anonymous(const struct rbi_registry *registry,
                                 int32_t instance);
 
 /**
- * Publishes a cluster that nobody has been in yet, where its policy lets other businesses serve:
- * who targets it is to learn that. Else does nothing.
+ * Publishes a cluster that nobody has been in yet, where its policy has something to offer all the
+ * same: instances of other businesses, or a mock. Else does nothing.
  */
 void rbi_registry_expect(struct rbi_daemon *daemon, const struct rbi_text *path);
 /** Cluster of an earlier daemon, without members. NULL: no memory. */

@@ -32,6 +32,7 @@ static void use_policy(struct rbi_cluster *cluster, struct rbi_policy *policy)
     free(cluster->policy);
     cluster->policy = policy;
     rbi_route_classes_init(&cluster->classes, rbi_cluster_policy(cluster));
+    rbi_caller_changed(cluster);
     rbi_outcomes_follow_all(cluster);
     rbi_caller_changed(cluster);
 }

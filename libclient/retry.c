@@ -70,15 +70,7 @@ void rbi_caller_changed(struct rbi_cluster *cluster)
 
 const struct rbi_retry_policy *rbi_retry_policy_of(const struct rbi_cluster *cluster)
 {
-    static const struct rbi_retry_policy defaults = {.mode = RBI_RETRY_AUTO,
-                                                     .tries = 1,
-                                                     .forks = 2,
-                                                     .budget_percent = 20,
-                                                     .budget_min = 3,
-                                                     .failback_max = 100,
-                                                     .failback_ms = 1000,
-                                                     .once_per_instance = 1};
-    return cluster->policy != NULL ? &cluster->policy->retry : &defaults;
+    return &rbi_cluster_policy(cluster)->retry;
 }
 
 /* ---- one request ---------------------------------------------------------------------------- */
