@@ -324,8 +324,19 @@ void rbi_rights_recheck(struct rbi_daemon *daemon)
     rights_recheck_some(daemon);
 }
 
-/** Those who were refused may ask again, and those who watch see what they may see now. */
-static void rights_tell(struct rbi_daemon *daemon)
+void rbi_rights_recheck_of(struct rbi_endpoint *requester)
+{
+    RBI_LIST_EACH(node, spare, &requester->links_out)
+    {
+        rbi_rights_recheck_link(RBI_CONTAINER_OF(node, struct rbi_link, in_requester));
+    }
+}
+
+/**
+ * Those who were refused may ask again, and those who watch see what they may see now: all when
+ * the rules are other ones, else those of whom something else is known now.
+ */
+static void rights_tell(struct rbi_daemon *daemon, bool changed_rules)
 {
     const struct rbi_wire_rights changed = {.epoch = daemon->rights.epoch};
     RBI_LIST_EACH(node, spare, &daemon->peers.all)
@@ -338,7 +349,7 @@ static void rights_tell(struct rbi_daemon *daemon)
             peer->rights.denied = false;
             rbi_peer_send(peer, RBI_WIRE_RIGHTS, &changed, 0);
         }
-        if (peer->rights.hidden && !peer->doomed) {
+        if (peer->rights.hidden && !peer->doomed && (changed_rules || peer->rights.epoch == 0)) {
             peer->rights.hidden = false;
             rbi_watch_send_all_present(peer);
         }
@@ -364,7 +375,7 @@ void rbi_rights_set(struct rbi_daemon *daemon, const struct rbi_acl *acl)
 {
     const uint64_t revoked = daemon->counters.links_revoked;
     const bool changed = rights_take(&daemon->rights, acl);
-    rights_tell(daemon); /* first: whose links end now has nothing to ask for */
+    rights_tell(daemon, changed); /* first: whose links end now has nothing to ask for */
     rbi_rights_recheck(daemon);
     if (changed) {
         rbi_log(RBI_LOG_INFO, "rights_changed",

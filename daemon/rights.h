@@ -103,6 +103,8 @@ bool rbi_rights_admin_path(const struct rbi_request *request, const char *path, 
 
 /** Ends a link that has no right to be. */
 void rbi_rights_recheck_link(struct rbi_link *link);
+/** Looks again at the links that an endpoint has asked for. */
+void rbi_rights_recheck_of(struct rbi_endpoint *requester);
 /** Looks at all links again, as after a change of the rules. */
 void rbi_rights_recheck(struct rbi_daemon *daemon);
 

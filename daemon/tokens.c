@@ -99,7 +99,9 @@ static void token_look(void *context)
     rbi_log(RBI_LOG_INFO, "token_over", "path=%s uid=%" PRIu32 " key=%08" PRIx32,
             endpoint ? endpoint->path.bytes : "none", peer->uid, peer->token.token.key);
     rbi_peer_token_deinit(peer);
-    rbi_rights_recheck(peer->daemon);
+    if (peer->endpoint) {
+        rbi_rights_recheck_of(peer->endpoint);
+    }
 }
 
 /** @return what is wrong with a token, or NULL */
@@ -126,23 +128,26 @@ bool rbi_token_take(struct rbi_peer *peer,
                     struct rbi_text *why)
 {
     const struct rbi_tokens *tokens = &peer->daemon->tokens;
+    struct rbi_token token;
     size_t signed_length = 0;
+    /* A registration that failed may have brought one: it was for that path, not for this. */
+    rbi_peer_token_deinit(peer);
     if (text->length == 0 || tokens->count == 0) {
         return true;
     }
-    if (rbi_token_read(text->bytes, text->length, &peer->token.token, &signed_length) < 0) {
+    if (rbi_token_read(text->bytes, text->length, &token, &signed_length) < 0) {
         rbi_text_set(why, "token: none that \"ringbusctl token\" has made");
         return false;
     }
-    const char *fault = token_fault(tokens, &peer->token.token, text, signed_length);
-    if (!fault &&
-        !rbi_token_is_for(&peer->token.token, endpoint->path.bytes, endpoint->path.length)) {
+    const char *fault = token_fault(tokens, &token, text, signed_length);
+    if (!fault && !rbi_token_is_for(&token, endpoint->path.bytes, endpoint->path.length)) {
         fault = "it is for another path";
     }
     if (fault) {
-        rbi_text_format(why, "token of key %08" PRIx32 ": %s", peer->token.token.key, fault);
+        rbi_text_format(why, "token of key %08" PRIx32 ": %s", token.key, fault);
         return false;
     }
+    peer->token.token = token;
     peer->token.valid = true;
     token_look(peer);
     return true;

@@ -199,6 +199,40 @@ static void test_bad_token_is_refused_wanted_or_not(void **state)
     raw_close(&gate);
 }
 
+/** Registers on a connection that is up. @return 0, or the code of the refusal */
+static int ask(const char *path, const char *token)
+{
+    struct raw_message message;
+    struct rbi_wire_registration body = {.state = RBI_ENDPOINT_READY};
+    rbi_text_set(&body.path, path);
+    rbi_text_set(&body.token, token);
+    assert_int_equal(raw_send_register(&gate, &body), 0);
+    assert_int_equal(raw_receive(&gate, &message, RAW_TIMEOUT_MS), 0);
+    const int code = message.header.type == RBI_WIRE_REGISTERED ? 0 : message.body.error.code;
+    raw_message_deinit(&message);
+    return code;
+}
+
+/* What a registration that failed has brought, or tried to, opens nothing for the next one. */
+static void test_token_of_a_failed_registration_is_forgotten(void **state)
+{
+    char good[RBI_TOKEN_TEXT_MAX + 1];
+    char forged[RBI_TOKEN_TEXT_MAX + 1];
+    struct rbi_text why;
+    (void)state;
+    make(good, KEY_1, "/game/**/battle/*", "/**", 3600);
+    make(forged, KEY_1, "/**", "/**", 360000);
+    forged[strlen(forged) - 2] = forged[strlen(forged) - 2] == 'A' ? 'B' : 'A';
+    assert_int_equal(raw_connect(&gate, cluster.socket), 0);
+    assert_int_equal(raw_hello(&gate), 0);
+    assert_int_equal(ask(BATTLE, good), RBI_CODE_IN_USE);
+    assert_int_equal(ask(GATE, forged), RBI_CODE_DENIED);
+    assert_int_equal(ask(GATE, ""), 0);
+    assert_int_equal(refused(&vault, &why), RBI_CODE_DENIED);
+    assert_non_null(strstr(why.bytes, "none is valid"));
+    raw_close(&gate);
+}
+
 static void test_link_ends_with_its_token(void **state)
 {
     char token[RBI_TOKEN_TEXT_MAX + 1];
@@ -293,6 +327,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_only_a_token_opens_it, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bad_token_is_refused_wanted_or_not, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_token_of_a_failed_registration_is_forgotten, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_link_ends_with_its_token, setup, teardown),
         cmocka_unit_test_setup_teardown(test_two_keys_live, setup, teardown),
         cmocka_unit_test_setup_teardown(test_without_a_key_it_is_closed, setup, teardown),
