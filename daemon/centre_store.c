@@ -3,6 +3,7 @@
 
 #include "bus/config.h"
 #include "daemon/log.h"
+#include "daemon/state_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -166,24 +167,25 @@ static bool store_take(const struct store_head *head, struct rbi_version *out)
 bool rbi_store_read(const char *prefix, unsigned place, struct rbi_version *out)
 {
     char name[RBI_STORE_PREFIX_MAX + 16];
-    struct stat found;
+    uint64_t size = 0;
     store_name(prefix, place, "", name, sizeof(name));
-    /* O_NONBLOCK: a FIFO in its place must not stop the daemon. */
-    const int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) {
+    const int fd = rbi_state_file_open(name, &size);
+    if (fd == -ENOENT || fd == -ENOTDIR) {
         return false;
     }
-    const char *why = "cannot be read";
+    const char *why =
+        fd == -EPERM ? "others than its user could have written it" : "cannot be read";
     const size_t most = sizeof(struct store_head) + 5 * (size_t)RBI_CONFIG_TEXT_MAX;
     struct store_head *head = NULL;
-    if (fstat(fd, &found) == 0 && S_ISREG(found.st_mode) && found.st_size > 0 &&
-        (size_t)found.st_size <= most) {
-        head = malloc((size_t)found.st_size);
-        if (head && store_read_all(fd, head, (size_t)found.st_size)) {
-            why = store_check(head, (size_t)found.st_size);
+    if (fd >= 0 && size > 0 && size <= most) {
+        head = malloc((size_t)size);
+        if (head && store_read_all(fd, head, (size_t)size)) {
+            why = store_check(head, (size_t)size);
         }
     }
-    (void)close(fd);
+    if (fd >= 0) {
+        (void)close(fd);
+    }
     if (!why && !store_take(head, out)) {
         why = "no memory";
     }
@@ -245,9 +247,9 @@ store_put(const char *prefix, uint64_t number, const struct store_head *head, si
     (void)store_make_folder(prefix, folder, sizeof(folder));
     store_name(prefix, number, "", name, sizeof(name));
     store_name(prefix, number, ".new", beside, sizeof(beside));
-    const int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const int fd = rbi_state_file_create(beside);
     if (fd < 0) {
-        return -errno;
+        return fd;
     }
     int result = store_write_all(fd, head, size) && fsync(fd) == 0 ? 0 : -errno;
     (void)close(fd);

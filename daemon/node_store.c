@@ -4,6 +4,7 @@
 #include "daemon/centre_store.h"
 #include "daemon/daemon.h"
 #include "daemon/nodes.h"
+#include "daemon/state_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -201,9 +202,9 @@ static int store_rewrite(struct rbi_daemon *daemon)
     uint64_t bytes = 0;
     store_folder(store->path, false);
     (void)snprintf(beside, sizeof(beside), "%s" STORE_NEW, store->path);
-    const int fd = open(beside, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const int fd = rbi_state_file_create(beside);
     if (fd < 0) {
-        return -errno;
+        return fd;
     }
     int result = store_write_all(daemon, fd, &bytes);
     if (result == 0 && rename(beside, store->path) < 0) {
@@ -350,23 +351,24 @@ static size_t store_replay(struct rbi_daemon *daemon, const unsigned char *bytes
 /** @return the file in memory, or NULL: there is none, or it cannot be read */
 static unsigned char *store_load(const char *path, size_t *size, const char **why)
 {
-    struct stat found;
-    /* O_NONBLOCK: a FIFO in its place must not stop the daemon. */
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    uint64_t there = 0;
+    const int fd = rbi_state_file_open(path, &there);
     if (fd < 0) {
-        *why = errno == ENOENT ? NULL : rbi_log_errno(errno);
+        *why = fd == -ENOENT || fd == -ENOTDIR ? NULL
+               : fd == -EPERM                  ? "others than its user could have written it"
+               : fd == -EINVAL                 ? "not a file of nodes"
+                                               : rbi_log_errno(-fd);
         return NULL;
     }
     unsigned char *bytes = NULL;
     *why = "not a file of nodes";
-    if (fstat(fd, &found) == 0 && S_ISREG(found.st_mode) && found.st_size > 0 &&
-        (uint64_t)found.st_size <= STORE_LARGE) {
-        bytes = malloc((size_t)found.st_size);
+    if (there > 0 && there <= STORE_LARGE) {
+        bytes = malloc((size_t)there);
         *why = bytes ? NULL : "no memory";
     }
     size_t used = 0;
-    while (bytes && used < (size_t)found.st_size) {
-        const ssize_t n = pread(fd, bytes + used, (size_t)found.st_size - used, (off_t)used);
+    while (bytes && used < there) {
+        const ssize_t n = pread(fd, bytes + used, (size_t)there - used, (off_t)used);
         if (n <= 0 && !(n < 0 && errno == EINTR)) {
             break; /* shorter than it was: as if it were torn */
         }
@@ -412,8 +414,8 @@ void rbi_node_store_open(struct rbi_daemon *daemon)
                 nodes->count);
     }
     store->revision_end = nodes->revision;
-    if (bytes && why) {
-        store_repair(daemon);
+    if (why) {
+        store_repair(daemon); /* whatever it is: the next change would write over it */
     }
     free(bytes);
     if (nodes->count != 0) {
