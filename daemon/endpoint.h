@@ -51,15 +51,16 @@ struct rbi_endpoint {
     uint32_t state;       /* enum rbi_endpoint_state; as others see it */
     uint32_t own_state;   /* as it says itself */
     struct rbi_endpoint_drain drain;
-    uint64_t drain_log_tat_ns;    /* theoretical arrival time of the next line about it */
-    uint64_t drain_logs_withheld; /* since the last line */
+    uint64_t drain_log_tat_ns;       /* theoretical arrival time of the next line about it */
+    uint64_t drain_logs_withheld;    /* since the last line */
     struct rbi_endpoint_labels own;  /* as it says itself */
     struct rbi_endpoint_labels seen; /* as others see it: what the operator says goes before */
-    bool visible;  /* in the directory */
-    bool replaced; /* ends because another has taken its name over */
+    bool relabelled;                 /* seen is another by now, and is to be published */
+    bool visible;                    /* in the directory */
+    bool replaced;                   /* ends because another has taken its name over */
     uint32_t slot;
     uint64_t cookie;
-    uint32_t name_record; /* in the book of names; 1-based, 0: none */
+    uint32_t name_record;    /* in the book of names; 1-based, 0: none */
     struct rbi_segment page; /* read-only; its descriptor is page_fd */
     int page_fd;
     int pool_fd;
@@ -75,8 +76,8 @@ struct rbi_endpoint {
     uint32_t link_count;
     struct rbi_list claims; /* struct rbi_claim of it: links that only it has told of so far */
     uint32_t claim_count;
-    struct rbi_list leases; /* struct rbi_lease_caller */
-    struct rbi_list nodes;  /* struct rbi_node: ephemeral ones that it has made */
+    struct rbi_list leases;          /* struct rbi_lease_caller */
+    struct rbi_list nodes;           /* struct rbi_node: ephemeral ones that it has made */
     struct rbi_shares foreign_links; /* places of links that other users have asked for */
 };
 

@@ -106,6 +106,19 @@ static uint64_t live_update_clusters(struct rbi_daemon *daemon)
     return changed;
 }
 
+/** Labels all instances anew, and marks those that are seen otherwise now. */
+static void live_label_instances(struct rbi_daemon *daemon)
+{
+    RBI_LIST_EACH(node, spare, &daemon->registry.endpoints)
+    {
+        struct rbi_endpoint *endpoint = RBI_CONTAINER_OF(node, struct rbi_endpoint, in_registry);
+        if (endpoint->cluster && rbi_live_label(endpoint)) {
+            rbi_rights_forget(endpoint->peer); /* a rule may name its tags */
+            endpoint->relabelled = true;
+        }
+    }
+}
+
 /** @return how many are seen otherwise now */
 static uint64_t live_update_instances(struct rbi_daemon *daemon)
 {
@@ -113,8 +126,8 @@ static uint64_t live_update_instances(struct rbi_daemon *daemon)
     RBI_LIST_EACH(node, spare, &daemon->registry.endpoints)
     {
         struct rbi_endpoint *endpoint = RBI_CONTAINER_OF(node, struct rbi_endpoint, in_registry);
-        if (endpoint->cluster && rbi_live_label(endpoint)) {
-            rbi_rights_forget(endpoint->peer); /* a rule may name its tags */
+        if (endpoint->relabelled) {
+            endpoint->relabelled = false;
             rbi_registry_update(daemon, endpoint);
             changed++;
         }
@@ -141,7 +154,8 @@ static struct rbi_live_change live_changed(struct rbi_daemon *daemon)
 {
     rbi_policies_clear(&daemon->live);
     daemon->live.generation++;
-    live_update_rights(daemon); /* first: nobody is told of what it may not see */
+    live_label_instances(daemon); /* first: a rule may name a tag that one has by now */
+    live_update_rights(daemon);   /* then: nobody is told of what it may not see */
     const uint64_t instances = live_update_instances(daemon);
     const uint64_t clusters = live_update_clusters(daemon);
     if (clusters + instances != 0) {

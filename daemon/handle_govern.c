@@ -198,6 +198,27 @@ void rbi_handle_history(const struct rbi_request *request)
 
 /* ---- single changes -------------------------------------------------------------------- */
 
+/*
+ * The text of an edit is written around these, and whoever may change one cluster must not write
+ * about others: keys and lists are words, and nothing between quotes ends them or the line. YAML
+ * has more line ends than ASCII has.
+ */
+static bool govern_is_word(const struct rbi_text *text)
+{
+    return strspn(text->bytes, "abcdefghijklmnopqrstuvwxyz0123456789_") == text->length;
+}
+
+static bool govern_can_be_quoted(const struct rbi_text *text)
+{
+    for (uint16_t i = 0; i < text->length; i++) {
+        const char c = text->bytes[i];
+        if (c < ' ' || c > '~' || c == '"' || c == '\\') {
+            return false;
+        }
+    }
+    return true;
+}
+
 /** @return whether it is one that fits; if not the client has been told */
 static bool govern_make_edit(const struct rbi_request *request,
                              const struct rbi_text *key,
@@ -211,15 +232,16 @@ static bool govern_make_edit(const struct rbi_request *request,
         rbi_request_refuse(request, RBI_CODE_ARGUMENT, "an id, key or value is too long");
         return false;
     }
-    /* They go between quotes: what would end these is refused here, all else by the parser. */
-    const struct rbi_text *texts[] = {&body->target, &body->list, &body->id, key, value};
-    for (size_t i = 0; i < RBI_ARRAY_SIZE(texts); i++) {
-        if (strpbrk(texts[i]->bytes, "\"\\\n\r\t")) {
-            rbi_request_refuse(request, RBI_CODE_ARGUMENT,
-                               "quotes and control characters are not "
-                               "taken");
-            return false;
-        }
+    const struct rbi_text *quoted[] = {&body->target, &body->id, value};
+    bool good = govern_is_word(&body->list) && govern_is_word(key);
+    for (size_t i = 0; i < RBI_ARRAY_SIZE(quoted); i++) {
+        good = good && govern_can_be_quoted(quoted[i]);
+    }
+    if (!good) {
+        rbi_request_refuse(request, RBI_CODE_ARGUMENT,
+                           "a key is a word, and quotes, backslashes and what is not ASCII are not "
+                           "taken");
+        return false;
     }
     memset(out, 0, sizeof(*out));
     memcpy(out->target, body->target.bytes, body->target.length);

@@ -199,13 +199,45 @@ caller_of(struct rbi_endpoint *endpoint, uint64_t cluster, const struct rbi_text
     return caller;
 }
 
+static bool has_link(const struct rbi_endpoint *endpoint, const struct rbi_cluster *cluster)
+{
+    RBI_LIST_EACH(node, next, &endpoint->links_out)
+    {
+        if (RBI_CONTAINER_OF(node, struct rbi_link, in_requester)->server->cluster == cluster) {
+            return true;
+        }
+    }
+    RBI_LIST_EACH(node, next, &endpoint->links_in)
+    {
+        if (RBI_CONTAINER_OF(node, struct rbi_link, in_server)->requester->cluster == cluster) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Who can send nothing to a cluster must not take a share from those who can. */
+static bool may_ask(const struct rbi_endpoint *endpoint, const struct rbi_cluster *cluster)
+{
+    struct rbi_text why;
+    bool may = has_link(endpoint, cluster);
+    for (uint32_t i = 0; i < cluster->member_count && !may; i++) {
+        may = rbi_rights_may_link(endpoint, cluster->members[i], &why);
+    }
+    return may;
+}
+
 void rbi_handle_lease_demand(const struct rbi_request *request)
 {
     const struct rbi_wire_lease_demand *body = &request->body->lease_demand;
     struct rbi_daemon *daemon = request->daemon;
     const uint64_t now_ns = rbi_loop_now_ns(daemon->loop);
-    if (quota_rate(daemon, body->cluster, &body->limit) == 0) {
+    const struct rbi_cluster *cluster = rbi_registry_cluster(&daemon->registry, body->cluster);
+    if (!cluster || quota_rate(daemon, body->cluster, &body->limit) == 0) {
         return; /* its policy is an older one: the change is on its way to it */
+    }
+    if (!may_ask(request->peer->endpoint, cluster)) {
+        return;
     }
     struct rbi_lease_caller *caller =
         caller_of(request->peer->endpoint, body->cluster, &body->limit);
