@@ -442,9 +442,29 @@ static bool may_come_back(int error)
     return error == RINGBUS_E_NOT_READY || error == RINGBUS_E_RESTARTING;
 }
 
-static void wait_on(struct ringbus *bus, struct rbi_ask *ask, uint64_t now_ns)
+/* A limit lets it through in a while, and its policy has it wait for that (max_wait). */
+static bool is_delayed(const struct ringbus *bus, int error)
 {
-    set_due(bus, ask, rbi_min_u64(ask->wait_until_ns, now_ns + LOOK_NS));
+    return error == RINGBUS_E_LIMITED && bus->refusal.wait_ns != 0;
+}
+
+static void wait_on(struct ringbus *bus, struct rbi_ask *ask, int error, uint64_t now_ns)
+{
+    const uint64_t look_ns = is_delayed(bus, error) ? bus->refusal.retry_us * 1000 : LOOK_NS;
+    if (is_delayed(bus, error)) {
+        /* Chosen, but not asked: it may be chosen again. */
+        ask->tried_count = (uint8_t)rbi_min_u64(ask->tried_count, ask->tries);
+    }
+    set_due(bus, ask, rbi_min_u64(ask->wait_until_ns, now_ns + look_ns));
+}
+
+static void begin_to_wait(
+    struct ringbus *bus, struct rbi_ask *ask, int error, uint64_t now_ns, uint64_t time_ns)
+{
+    ask->state = RBI_ASK_WAITING;
+    bus->asks.waiting++;
+    ask->wait_until_ns = rbi_min_u64(now_ns + time_ns, ask->deadline_ns);
+    wait_on(bus, ask, error, now_ns);
 }
 
 /* The key's owner is out of reach: another may be asked, if the target says so. 0; the error */
@@ -462,15 +482,15 @@ static int divert(struct ringbus *bus, struct rbi_ask *ask, int error, uint64_t 
 int rbi_ask_wait(struct ringbus *bus, struct rbi_ask *ask, int error, uint64_t now_ns)
 {
     const struct rbi_cluster *cluster = rbi_cluster_find(bus, ask->to.cluster);
+    if (is_delayed(bus, error) && bus->asks.waiting < RBI_WAITING_MAX) {
+        begin_to_wait(bus, ask, error, now_ns, bus->refusal.wait_ns);
+        return 0;
+    }
     if (!may_come_back(error) || cluster == NULL || cluster->caller == NULL ||
         cluster->caller->wait_ms == 0 || bus->asks.waiting >= RBI_WAITING_MAX) {
         return divert(bus, ask, error, now_ns);
     }
-    ask->state = RBI_ASK_WAITING;
-    bus->asks.waiting++;
-    ask->wait_until_ns =
-        rbi_min_u64(now_ns + cluster->caller->wait_ms * RBI_NS_PER_MS, ask->deadline_ns);
-    wait_on(bus, ask, now_ns);
+    begin_to_wait(bus, ask, error, now_ns, cluster->caller->wait_ms * RBI_NS_PER_MS);
     return 0;
 }
 
@@ -498,11 +518,11 @@ static void look_again(struct ringbus *bus, struct rbi_ask *ask, uint64_t now_ns
         ask->state = RBI_ASK_ASKED;
         ask->due_ns = RBI_NEVER;
         bus->asks.waiting--;
-    } else if (!may_come_back(r) || now_ns >= ask->wait_until_ns) {
+    } else if ((!may_come_back(r) && !is_delayed(bus, r)) || now_ns >= ask->wait_until_ns) {
         const struct ringbus_result how = {.outcome = RINGBUS_NOT_SENT, .error = r};
         end(bus, ask, &how);
     } else {
-        wait_on(bus, ask, now_ns);
+        wait_on(bus, ask, r, now_ns);
     }
 }
 

@@ -26,6 +26,7 @@ int rbi_inflight_refuse(struct ringbus *bus,
 {
     rbi_count(bus, RBI_COUNTER_limited, 1);
     bus->refusal.retry_us = 0;
+    bus->refusal.wait_ns = 0;
     bus->refusal.inflight = inflight->most;
     return rbi_fail_fast(bus, RINGBUS_E_LIMITED, &end->peer, inflight->count);
 }
@@ -182,12 +183,15 @@ offer(struct ringbus *bus, struct rbi_limiter *limiter, const struct rbi_limit_q
     }
 }
 
-static RBI_COLD int
-refuse(struct ringbus *bus, const struct rbi_end *end, const struct rbi_limit_verdict *verdict)
+static RBI_COLD int refuse(struct ringbus *bus,
+                           const struct rbi_end *end,
+                           const struct rbi_limit_verdict *verdict,
+                           enum rbi_limit_result result)
 {
     const struct rbi_limit_rule *rule = &end->limiter->limits.rules[verdict->rule];
     rbi_count(bus, RBI_COUNTER_limited, 1);
     bus->refusal.retry_us = verdict->wait_ns / 1000 + 1;
+    bus->refusal.wait_ns = result == RBI_LIMIT_DELAY ? rule->rate.wait_ns : 0;
     bus->refusal.inflight = 0;
     memcpy(bus->refusal.id, rule->id, sizeof bus->refusal.id);
     return rbi_fail_fast(bus, RINGBUS_E_LIMITED, &end->peer, bus->refusal.retry_us);
@@ -214,7 +218,7 @@ int rbi_limit_ask(struct ringbus *bus, struct rbi_end *end, uint32_t method, uin
     if (RBI_UNLIKELY(verdict.dry_refused)) {
         rbi_count(bus, RBI_COUNTER_limited_dry, 1);
     }
-    return RBI_LIKELY(result == RBI_LIMIT_PASS) ? 0 : refuse(bus, end, &verdict);
+    return RBI_LIKELY(result == RBI_LIMIT_PASS) ? 0 : refuse(bus, end, &verdict, result);
 }
 
 void rbi_limit_taken(struct ringbus *bus, struct rbi_end *end, uint32_t method, uint64_t bytes)

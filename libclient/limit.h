@@ -46,6 +46,7 @@ struct rbi_inflight {
 /** Of a handle: what its last refusal said, for ringbus_errmsg(). */
 struct rbi_limit_refusal {
     uint64_t retry_us; /* 0: not said, as when too many requests are under way */
+    uint64_t wait_ns;  /* a request may wait so long for it; 0: it is refused */
     uint32_t inflight; /* as many are; 0: it was a rate */
     char id[RBI_LABEL_MAX + 1];
 };

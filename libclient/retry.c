@@ -57,6 +57,17 @@ int rbi_caller_target(struct ringbus *bus,
     return 0;
 }
 
+/* Whether a limit has requests wait before they are sent. */
+static bool delays(const struct rbi_policy *policy)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < policy->limit_count; i++) {
+        any = any ||
+              (policy->limits[i].scope != RBI_LIMIT_RECEIVER && policy->limits[i].max_wait_ms != 0);
+    }
+    return any;
+}
+
 void rbi_caller_changed(struct rbi_cluster *cluster)
 {
     const struct rbi_caller *caller = cluster->caller;
@@ -65,7 +76,7 @@ void rbi_caller_changed(struct rbi_cluster *cluster)
         (caller != NULL && (caller->retry != RINGBUS_RETRY_AUTO || caller->retry_tries != 0 ||
                             caller->wait_ms != 0 || caller->divert || caller->rules != NULL)) ||
         (policy != NULL && (policy->retry.mode != RBI_RETRY_AUTO || policy->degrade_count != 0 ||
-                            policy->balance.mode == RBI_BALANCE_ALL));
+                            policy->balance.mode == RBI_BALANCE_ALL || delays(policy)));
 }
 
 const struct rbi_retry_policy *rbi_retry_policy_of(const struct rbi_cluster *cluster)
