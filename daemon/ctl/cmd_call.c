@@ -96,15 +96,18 @@ static void on_reply(struct ringbus *bus, const struct ringbus_result *result, v
 
 static int request(struct call *call, const unsigned char *data, size_t size)
 {
-    uint64_t key =
-        call->args->key != NULL ? ringbus_key(call->args->key, strlen(call->args->key)) : 0;
+    const struct ringbus_part part = {.data = data, .size = size};
+    struct ringbus_message_options options;
+    rbi_ctl_message_of(call->args, &options);
+    options.timeout_ms = call->args->timeout_ms;
+    /* One instance is linked then, which need not be the one that the tag or the key says. */
+    call->session.wait_ms = call->args->timeout_ms;
     int r = rbi_ctl_session_target(&call->session, call->args->operands[0]);
     if (r != RBI_CTL_OK) {
         return r;
     }
-    r = ringbus_request(call->session.bus, &call->session.to, key, data, size,
-                        call->args->key != NULL ? RINGBUS_KEY : 0, call->args->timeout_ms, on_reply,
-                        call);
+    r = ringbus_request_with(call->session.bus, &call->session.to, &part, 1, &options, on_reply,
+                             call);
     if (r < 0) {
         return rbi_ctl_fail_bus(call->args, r, "not sent", ringbus_errmsg(call->session.bus));
     }

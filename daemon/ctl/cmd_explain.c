@@ -116,8 +116,7 @@ static void take_args(const struct rbi_ctl_args *args,
                       struct ringbus_explain_options *options)
 {
     const char *caller = args->operands[0];
-    *message = (struct ringbus_message_options){
-        .struct_size = sizeof *message, .tag = args->tag, .method = args->method};
+    rbi_ctl_message_of(args, message);
     *options = (struct ringbus_explain_options){
         .struct_size = sizeof *options,
         .caller = strcmp(caller, NO_CALLER) == 0 ? "" : caller,
@@ -125,11 +124,6 @@ static void take_args(const struct rbi_ctl_args *args,
         .idc = args->idc,
         .message = message,
     };
-    if (args->key != NULL) {
-        message->flags = RINGBUS_KEY;
-        message->key = ringbus_key(args->key, strlen(args->key));
-    }
-    memcpy(message->labels, args->labels, sizeof message->labels);
 }
 
 /* Whom the caller may not reach. Who may not know goes on without. */

@@ -21,8 +21,8 @@
 
 struct sender {
     struct rbi_ctl_session session;
-    uint64_t key;
-    unsigned flags; /* RINGBUS_KEY or 0 */
+    struct ringbus_message_options options; /* of each message */
+    bool with;                              /* they say more than a key */
     uint64_t messages;
     uint64_t bytes;
 };
@@ -44,12 +44,24 @@ static int receiver_gone(struct sender *sender, int error)
     return rbi_ctl_session_wait_ready(&sender->session);
 }
 
+static int try_one(struct sender *sender, const void *data, size_t size, unsigned flags)
+{
+    struct rbi_ctl_session *session = &sender->session;
+    if (RBI_LIKELY(!sender->with)) {
+        return ringbus_send(session->bus, &session->to, sender->options.key, data, size,
+                            flags | sender->options.flags);
+    }
+    const struct ringbus_part part = {.data = data, .size = size};
+    struct ringbus_message_options options = sender->options;
+    options.flags |= flags;
+    return ringbus_send_with(session->bus, &session->to, &part, 1, &options);
+}
+
 /* Sends one message, waiting for room as long as it takes. @return exit code */
 static int send_one(struct sender *sender, const void *data, size_t size, unsigned flags)
 {
     for (;;) {
-        int r = ringbus_send(sender->session.bus, &sender->session.to, sender->key, data, size,
-                             flags | sender->flags);
+        int r = try_one(sender, data, size, flags);
         if (RBI_LIKELY(r > 0)) {
             sender->messages++;
             sender->bytes += size;
@@ -214,11 +226,9 @@ static int send_to(const struct rbi_ctl_args *args,
                    const unsigned char *whole,
                    size_t size)
 {
-    struct sender sender = {.key = 0};
-    if (args->key != NULL) {
-        sender.key = ringbus_key(args->key, strlen(args->key));
-        sender.flags = RINGBUS_KEY;
-    }
+    struct sender sender = {
+        .with = (args->given & (RBI_CTL_TAG | RBI_CTL_METHOD | RBI_CTL_LABELS)) != 0};
+    rbi_ctl_message_of(args, &sender.options);
     int r = rbi_ctl_session_open(&sender.session, args, options);
     if (r != RBI_CTL_OK) {
         return r;

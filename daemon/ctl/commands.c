@@ -55,7 +55,8 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
      "Not while something is below it. An instance that lives goes with its process; one that an\n"
      "earlier daemon knew and that has not come back is forgotten.\n",
      rbi_ctl_rm},
-    {"send", "PATH[/INSTANCE]", 1, 1, RBI_CTL_BUS | RBI_CTL_KEY | RBI_CTL_LINES,
+    {"send", "PATH[/INSTANCE]", 1, 1,
+     RBI_CTL_BUS | RBI_CTL_KEY | RBI_CTL_LINES | RBI_CTL_TAG | RBI_CTL_METHOD | RBI_CTL_LABELS,
      "sends standard input as one message, or as one a line",
      "PATH is a cluster (one of its instances takes each message: the one that the key\n"
      "chooses, or each in turn) or an instance. Waits until the receiver is ready, waits\n"
@@ -67,7 +68,8 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
      "are printed like other messages and answered with nothing, or with --echo their own\n"
      "content. Ends at --count messages, or at SIGINT or SIGTERM after all that was sent.\n",
      rbi_ctl_recv},
-    {"call", "PATH[/INSTANCE]", 1, 1, RBI_CTL_BUS | RBI_CTL_KEY,
+    {"call", "PATH[/INSTANCE]", 1, 1,
+     RBI_CTL_BUS | RBI_CTL_KEY | RBI_CTL_TAG | RBI_CTL_METHOD | RBI_CTL_LABELS,
      "sends standard input as a request, prints the reply",
      "--timeout is for the receiver to be ready, and then again for the answer.\n", rbi_ctl_call},
     {"ping", "PATH[/INSTANCE]", 1, 1, RBI_CTL_BUS | RBI_CTL_COUNT | RBI_CTL_INTERVAL | RBI_CTL_KEY,

@@ -105,7 +105,7 @@ struct rbi_ctl_args {
     uint64_t revision; /* that a node must have; 0: any */
     const char *why;   /* NULL: not given */
     const char *tags;  /* of move; NULL: not given */
-    const char *tag;   /* of explain, as far as idc; NULL: not given */
+    const char *tag;   /* NULL: not given */
     uint32_t method;
     uint32_t labels[RBI_CTL_LABELS_MAX];
     const char *set;

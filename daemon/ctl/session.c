@@ -184,8 +184,10 @@ int rbi_ctl_session_wait_ready(struct rbi_ctl_session *session)
 
 int rbi_ctl_session_target(struct rbi_ctl_session *session, const char *path)
 {
-    struct ringbus_target_options options = {
-        .struct_size = sizeof options, .ping_interval_ms = 10000, .ping_misses = 100};
+    struct ringbus_target_options options = {.struct_size = sizeof options,
+                                             .ping_interval_ms = 10000,
+                                             .ping_misses = 100,
+                                             .wait_ms = session->wait_ms};
     int r = ringbus_resolve(path, &session->to);
     session->to_path = path;
     if (r == 0) {
@@ -195,6 +197,17 @@ int rbi_ctl_session_target(struct rbi_ctl_session *session, const char *path)
         return rbi_ctl_fail_bus(session->args, r, path, ringbus_errmsg(session->bus));
     }
     return rbi_ctl_session_wait_ready(session);
+}
+
+void rbi_ctl_message_of(const struct rbi_ctl_args *args, struct ringbus_message_options *out)
+{
+    *out = (struct ringbus_message_options){
+        .struct_size = sizeof *out, .tag = args->tag, .method = args->method};
+    if (args->key != NULL) {
+        out->flags = RINGBUS_KEY;
+        out->key = ringbus_key(args->key, strlen(args->key));
+    }
+    memcpy(out->labels, args->labels, sizeof out->labels);
 }
 
 int rbi_ctl_session_close(struct rbi_ctl_session *session, uint32_t drain_ms)

@@ -14,8 +14,9 @@ struct rbi_ctl_session {
     struct ringbus *bus;
     struct ringbus_addr to; /* the receiver, after rbi_ctl_session_target() */
     const char *to_path;
-    unsigned ready; /* links to it that are READY now */
-    bool lost;      /* one of them ended while it was needed */
+    unsigned ready;   /* links to it that are READY now */
+    bool lost;        /* one of them ended while it was needed */
+    uint32_t wait_ms; /* for a request whose receiver is not linked yet; as of target options */
     enum ringbus_reason lost_reason;
     int link_error;            /* of the last LINK_FAILED, 0 when none */
     uint64_t undelivered;      /* messages that nobody consumed */
@@ -38,6 +39,8 @@ RBI_MUST_CHECK int rbi_ctl_session_open(struct rbi_ctl_session *session,
  * @return exit code; complains itself
  */
 RBI_MUST_CHECK int rbi_ctl_session_target(struct rbi_ctl_session *session, const char *path);
+/** What --key, --tag, --method and --labels say of a message. */
+void rbi_ctl_message_of(const struct rbi_ctl_args *args, struct ringbus_message_options *out);
 /** Waits (again) until a link is READY, at most --timeout. Complains itself. @return exit code */
 RBI_MUST_CHECK int rbi_ctl_session_wait_ready(struct rbi_ctl_session *session);
 /**
