@@ -357,7 +357,8 @@ static int setup(void **state)
     memset(&three, 0, sizeof three);
     next = 0;
     kept = NULL;
-    return cluster_up(&cluster, "{}\n");
+    return cluster_up(&cluster, "clusters:\n"
+                                "  - {match: \"/**\", balance: {keyless: rr}}\n");
 }
 
 static int teardown(void **state)

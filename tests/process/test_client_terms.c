@@ -29,6 +29,11 @@ static const struct ringbus_target_options slow_terms = {
     .struct_size = sizeof slow_terms, .ping_interval_ms = 800, .ping_misses = 3};
 #define BETWEEN_MS 1500U
 
+/* Messages without a key are counted here: they take turns. */
+#define IN_TURN                                                                                    \
+    "clusters:\n"                                                                                  \
+    "  - {match: \"/**\", balance: {keyless: rr}}\n"
+
 static struct cluster cluster;
 static struct node node;
 static uint64_t down_ms[3]; /* when the instance went down: quick, slow */
@@ -358,7 +363,8 @@ static void test_reload_changes_links_that_name_nothing(void **state)
     target(QUICK, NULL);
     target(SLOW, &slow_terms);
     run_for(300);
-    assert_int_equal(cluster_configure(&cluster, "liveness: {interval: 200ms, misses: 3}\n"), 0);
+    assert_int_equal(
+        cluster_configure(&cluster, IN_TURN "liveness: {interval: 200ms, misses: 3}\n"), 0);
     CHECK(kill(cluster.pid, SIGHUP) == 0);
     assert_true(cluster_log_wait(&cluster, "reloaded", NODE_MS));
     run_for(300);
@@ -485,7 +491,7 @@ static void test_suspect_instance_has_no_turn(void **state)
 static int set_up(void **state)
 {
     (void)state;
-    return cluster_up(&cluster, "{}");
+    return cluster_up(&cluster, IN_TURN);
 }
 
 static int tear_down(void **state)
