@@ -132,10 +132,17 @@ static bool create_check_place(const struct rbi_request *request,
 static bool create_check_free(const struct rbi_request *request)
 {
     struct rbi_node *node = node_find(request);
+    const bool again = (request->body->node.flags & RBI_NODE_AGAIN) != 0;
+    if (!node && again && request->daemon->nodes.store.whole) {
+        /* Somebody has removed it, and that is not to be undone by whoever has not heard of it. */
+        rbi_request_refuse(request, RBI_CODE_NO_SERVICE, "%.200s has been removed",
+                           request->body->node.path.bytes);
+        return false;
+    }
     if (!node) {
         return true;
     }
-    if (request->body->node.flags & RBI_NODE_AGAIN && request->peer->endpoint &&
+    if (again && request->peer->endpoint &&
         rbi_node_return(request->daemon, node, request->peer->endpoint)) {
         rbi_request_ok(request, node->revision);
         return false;

@@ -414,6 +414,7 @@ void rbi_node_store_open(struct rbi_daemon *daemon)
                 nodes->count);
     }
     store->revision_end = nodes->revision;
+    store->whole = bytes && !why;
     if (why) {
         store_repair(daemon); /* whatever it is: the next change would write over it */
     }

@@ -26,6 +26,7 @@ struct rbi_node_store {
     uint64_t rewrite_at;   /* how large it may become until it is written anew */
     uint64_t revision_end; /* no change has had this revision, or a higher one */
     bool dirty;            /* not made durable yet */
+    bool whole;            /* the daemon before had a journal, and all of it was read */
     struct rbi_log_limit limit;
 };
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is told of nodes: those who watch a path at or above them, if they may. */
+/*
+ * Who is told of nodes: those who watch a path at or above them, if they may; and the owner of an
+ * ephemeral one, who says under the next daemon what there was: what others have removed is not to
+ * come back by that.
+ */
 #include "daemon/daemon.h"
 #include "daemon/nodes.h"
 
@@ -56,6 +60,11 @@ void rbi_node_notify(struct rbi_daemon *daemon,
     rbi_node_event_fill(&notice.event, node, change, revision);
     notice.event.reason = (uint32_t)reason;
     rbi_watch_each(daemon, node->path, node->path_length, node_tell, &notice);
+    struct rbi_peer *owner = node->owner ? node->owner->peer : NULL;
+    if (owner && change != RBI_CHANGE_ADDED && owner->last_node_revision != revision) {
+        owner->last_node_revision = revision;
+        rbi_peer_send_node_event(owner, &notice.event);
+    }
 }
 
 void rbi_node_send_present(struct rbi_peer *peer, const struct rbi_text *path)

@@ -107,7 +107,7 @@ RBI_MUST_CHECK int rbi_nodes_restore(struct rbi_daemon *daemon, const struct rbi
 
 struct rbi_peer;
 
-/** Tells who watches it. @param revision  of the change */
+/** Tells who watches it, and its owner. @param revision  of the change */
 void rbi_node_notify(struct rbi_daemon *daemon,
                      const struct rbi_node *node,
                      enum rbi_change change,

@@ -33,6 +33,7 @@ void rbi_handle_free(struct ringbus *bus)
     free(bus->clusters);
     rbi_hooks_free(bus);
     rbi_watched_deinit(&bus->watches);
+    rbi_nodes_deinit(bus);
     rbi_events_deinit(&bus->events);
     rbi_owned_free(bus);
     rbi_gate_deinit(&bus->gate);
@@ -131,6 +132,7 @@ int ringbus_close(struct ringbus *bus, uint32_t drain_ms)
     say_goodbye(bus);
     rbi_calls_end_all(bus, RINGBUS_E_CLOSED);
     rbi_asks_end_all(bus, RINGBUS_E_CLOSED);
+    rbi_nodes_end_all(bus, RINGBUS_E_CLOSED);
     rbi_failback_end_all(bus, RINGBUS_E_CLOSED);
     rbi_leave(bus);
     rbi_handle_free(bus);

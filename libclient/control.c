@@ -271,6 +271,7 @@ void rbi_control_lost(struct ringbus *bus, const char *why)
     (void)rbi_fail(bus, RINGBUS_E_NO_DAEMON, "lost ringbusd at %s: %s", bus->socket_path, why);
     /* Whom this daemon had not named yet, the next one may: that has a time of its own. */
     bus->sweep_ns = RBI_NEVER;
+    rbi_nodes_lost(bus);
     if (control->ever_on && !bus->closing) {
         rbi_target_introductions_lost(bus);
         schedule_retry(bus);

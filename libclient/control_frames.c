@@ -142,6 +142,7 @@ static void on_registered(struct ringbus *bus,
             tell_links(bus); /* else their other ends were told of our death */
         }
         rbi_target_returned(bus);
+        rbi_nodes_returned(bus, same_life);
         rbi_drain_resend(bus);
     }
 }
@@ -390,6 +391,9 @@ static void on_error(struct ringbus *bus,
         rbi_target_introduce_failed(bus, &peer, code, body->text.bytes, body->link_id != 0);
         return;
     }
+    if (rbi_nodes_answer(bus, header->reply_to, 0, body)) {
+        return;
+    }
     (void)rbi_fail(bus, code, "%s", body->text.bytes);
 }
 
@@ -413,6 +417,16 @@ void rbi_control_frame(struct ringbus *bus,
         break;
     case RBI_WIRE_RESYNC:
         rbi_target_resync(bus);
+        rbi_nodes_scan(bus);
+        break;
+    case RBI_WIRE_OK:
+        (void)rbi_nodes_answer(bus, header->reply_to, body->ok.value, NULL);
+        break;
+    case RBI_WIRE_NODE_STATE:
+        rbi_nodes_state(bus, header->reply_to, &body->node_state);
+        break;
+    case RBI_WIRE_NODE_EVENT:
+        rbi_nodes_event(bus, &body->node_event);
         break;
     case RBI_WIRE_INTRODUCED:
         on_introduced(bus, &body->introduced, fds);
@@ -424,6 +438,7 @@ void rbi_control_frame(struct ringbus *bus,
         bus->control.settling = false;
         if (bus->control.phase == RBI_CONTROL_ON) {
             rbi_target_settled(bus);
+            rbi_nodes_scan(bus);
         }
         break;
     case RBI_WIRE_LINK_DOWN:
@@ -451,6 +466,6 @@ void rbi_control_frame(struct ringbus *bus,
         rbi_limit_lease(bus, &body->lease);
         break;
     default:
-        break; /* OK, STOPPING and what later versions may say */
+        break; /* STOPPING and what later versions may say */
     }
 }

@@ -32,6 +32,31 @@ static int grow(struct rbi_events *events)
     return 0;
 }
 
+/* Adds an empty one. @return NULL: no memory */
+static struct rbi_queued_event *push(struct ringbus *bus)
+{
+    struct rbi_events *events = &bus->events;
+    rbi_wait_nudge(bus);
+    if (events->count == events->room && grow(events) != 0) {
+        return NULL;
+    }
+    struct rbi_queued_event *event =
+        &events->items[(events->first + events->count) & (events->room - 1)];
+    events->count++;
+    memset(event, 0, offsetof(struct rbi_queued_event, path));
+    return event;
+}
+
+bool rbi_events_push_node(struct ringbus *bus, struct rbi_node_call *call)
+{
+    struct rbi_queued_event *event = push(bus);
+    if (event != NULL) {
+        event->path[0] = '\0';
+        event->call = call;
+    }
+    return event != NULL;
+}
+
 struct rbi_queued_event *rbi_emit_simple(struct ringbus *bus,
                                          enum ringbus_event_type type,
                                          const struct rbi_pidf *peer,
@@ -39,27 +64,14 @@ struct rbi_queued_event *rbi_emit_simple(struct ringbus *bus,
                                          enum rbi_reason reason,
                                          int error)
 {
-    struct rbi_events *events = &bus->events;
-    if (bus->on_event == NULL) {
+    struct rbi_queued_event *event = bus->on_event != NULL ? push(bus) : NULL;
+    if (event == NULL) {
+        bus->events.lost = bus->events.lost || bus->on_event != NULL;
         return NULL;
     }
-    rbi_wait_nudge(bus);
-    if (events->count == events->room && grow(events) != 0) {
-        events->lost = true;
-        return NULL;
-    }
-    struct rbi_queued_event *event =
-        &events->items[(events->first + events->count) & (events->room - 1)];
-    events->count++;
-    memset(&event->peer, 0, sizeof event->peer);
     event->type = type;
     event->reason = (enum ringbus_reason)reason;
     event->error = error;
-    event->silent_ms = 0;
-    event->paused = false;
-    event->slots = NULL;
-    event->slot_count = 0;
-    event->epoch = 0;
     if (peer != NULL) {
         event->peer = *peer;
     }
@@ -82,6 +94,11 @@ void rbi_events_flush(struct ringbus *bus)
         const struct rbi_queued_event queued = events->items[events->first];
         events->first = (events->first + 1) & (events->room - 1);
         events->count--;
+        if (queued.call != NULL) {
+            rbi_node_call_end(bus, queued.call);
+            continue;
+        }
+        const struct rbi_node_news *node = queued.node;
         const struct ringbus_event event = {.type = queued.type,
                                             .reason = queued.reason,
                                             .error = queued.error,
@@ -91,9 +108,13 @@ void rbi_events_flush(struct ringbus *bus)
                                             .paused = queued.paused,
                                             .slots = queued.slots,
                                             .slot_count = queued.slot_count,
-                                            .epoch = queued.epoch};
+                                            .epoch = queued.epoch,
+                                            .revision = node != NULL ? node->revision : 0,
+                                            .value = node != NULL ? node->value : NULL,
+                                            .value_size = node != NULL ? node->size : 0};
         call_back(bus, &event);
         free(queued.slots);
+        free(queued.node);
     }
     if (events->lost) {
         events->lost = false;

@@ -329,9 +329,9 @@ static void send_watch(struct ringbus *bus, const char *prefix)
 
 static int do_watch(struct ringbus *bus, const char *prefix)
 {
-    struct rbi_path_info info = {0};
+    struct rbi_node_path parsed;
     struct rbi_watches *watches = &bus->watches;
-    const int r = check_path(bus, prefix, 0, RBI_PATH_INSTANCE_ELEMENTS, &info);
+    const int r = rbi_nodes_check_path(bus, prefix, &parsed);
     if (r != 0) {
         return r;
     }
@@ -347,6 +347,7 @@ static int do_watch(struct ringbus *bus, const char *prefix)
     (void)snprintf(watches->prefixes[watches->count], sizeof *watches->prefixes, "%s", prefix);
     watches->count++;
     send_watch(bus, prefix);
+    rbi_nodes_watched(bus);
     return 0;
 }
 
@@ -362,9 +363,9 @@ int ringbus_watch(struct ringbus *bus, const char *prefix)
 
 static int do_unwatch(struct ringbus *bus, const char *prefix)
 {
-    struct rbi_path_info info = {0};
+    struct rbi_node_path parsed;
     struct rbi_watches *watches = &bus->watches;
-    const int r = check_path(bus, prefix, 0, RBI_PATH_INSTANCE_ELEMENTS, &info);
+    const int r = rbi_nodes_check_path(bus, prefix, &parsed);
     if (r != 0) {
         return r;
     }
@@ -378,6 +379,7 @@ static int do_unwatch(struct ringbus *bus, const char *prefix)
             memmove(watches->prefixes[i], watches->prefixes[i + 1],
                     (watches->count - i) * sizeof *watches->prefixes);
             rbi_watched_forget_unwatched(bus);
+            rbi_nodes_unwatched(bus);
             return 0;
         }
     }

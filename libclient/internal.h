@@ -37,6 +37,7 @@
 #include "libclient/labels.h"
 #include "libclient/limit.h"
 #include "libclient/load.h"
+#include "libclient/nodes.h"
 #include "libclient/outcome.h"
 #include "libclient/owned.h"
 #include "libclient/probe.h"
@@ -93,6 +94,8 @@ struct rbi_queued_event {
     struct ringbus_slot_range *slots; /* from malloc; or NULL */
     size_t slot_count;
     uint64_t epoch;
+    struct rbi_node_news *node; /* from malloc; or NULL */
+    struct rbi_node_call *call; /* not an event, but the end of that; or NULL */
     struct rbi_pidf peer;
     char path[RBI_PATH_MAX + 1];
 };
@@ -199,6 +202,7 @@ struct ringbus {
     struct rbi_cluster **clusters;
     unsigned cluster_count;
     struct rbi_watches watches;
+    struct rbi_nodes nodes;
     struct rbi_hooks *hooks; /* NULL: ringbus_hook() was not called */
     struct rbi_owned *owned; /* NULL: the option slots was not given */
     struct rbi_control control;
@@ -942,6 +946,8 @@ struct rbi_queued_event *rbi_emit_simple(struct ringbus *bus,
                                          enum rbi_reason reason,
                                          int error);
 void rbi_events_deinit(struct rbi_events *events);
+/** Queues the end of a question about nodes among the events. @return false: no memory */
+bool rbi_events_push_node(struct ringbus *bus, struct rbi_node_call *call);
 /** Calls back for every queued event. From ringbus_poll() only. */
 void rbi_events_flush(struct ringbus *bus);
 /** Calls back at once, after those that are queued. From ringbus_poll() only. */

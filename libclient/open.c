@@ -255,6 +255,7 @@ static void init_fields(struct ringbus *bus, const struct ringbus_options *optio
     rbi_wire_stream_init(&bus->control.stream);
     rbi_calls_init(&bus->calls);
     bus->asks.due_ns = RBI_NEVER;
+    bus->nodes.due_ns = RBI_NEVER;
     rbi_outcomes_init(&bus->outcomes);
     bus->kept.due_ns = RBI_NEVER;
     bus->state = RBI_ENDPOINT_READY;

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libclient/nodes.c - questions about the node tree: asked at once, answered by the daemon, told to
+ * the application by the next poll.
+ */
+#include "libclient/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AGAIN_NS (10 * RBI_NS_PER_MS) /* there was no memory for the queue of events */
+
+int rbi_nodes_check_path(struct ringbus *bus, const char *path, struct rbi_node_path *parsed)
+{
+    if (path == NULL) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "path is NULL");
+    }
+    if (rbi_node_path_parse(path, strnlen(path, RBI_PATH_MAX + 1), parsed) != 0) {
+        return rbi_fail(bus, RINGBUS_E_PATH, "\"%.*s\" at byte %u: %s", (int)RBI_PATH_MAX, path,
+                        parsed->error_offset, rbi_path_error_text(parsed->error));
+    }
+    return 0;
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+static void call_free(struct rbi_node_call *call)
+{
+    free(call->own);
+    free(call->state);
+    free(call->names);
+    free(call);
+}
+
+static void put_last(struct rbi_nodes *nodes, struct rbi_node_call *call)
+{
+    struct rbi_node_call **link = &nodes->calls;
+    while (*link != NULL) {
+        link = &(*link)->next;
+    }
+    *link = call;
+    nodes->call_count++;
+}
+
+static void take_out(struct rbi_nodes *nodes, const struct rbi_node_call *call)
+{
+    struct rbi_node_call **link = &nodes->calls;
+    while (*link != NULL && *link != call) {
+        link = &(*link)->next;
+    }
+    if (*link != NULL) {
+        *link = call->next;
+        nodes->call_count--;
+    }
+}
+
+static struct rbi_node_call *find(const struct rbi_nodes *nodes, uint32_t serial)
+{
+    struct rbi_node_call *call = serial != 0 ? nodes->calls : NULL;
+    while (call != NULL && call->serial != serial) {
+        call = call->next;
+    }
+    return call;
+}
+
+static void set_due(struct ringbus *bus, struct rbi_node_call *call, uint64_t due_ns)
+{
+    call->due_ns = due_ns;
+    bus->nodes.due_ns = rbi_min_u64(bus->nodes.due_ns, due_ns);
+    rbi_deadline_at_most(bus, due_ns);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* It leaves the list for the queue of events, in order with those; or tries that again soon. */
+static void end_later(struct ringbus *bus, struct rbi_node_call *call, int error)
+{
+    call->serial = 0;
+    call->error = error;
+    if (call->on_result == NULL) {
+        take_out(&bus->nodes, call);
+        call_free(call);
+    } else if (rbi_events_push_node(bus, call)) {
+        take_out(&bus->nodes, call);
+    } else {
+        set_due(bus, call, rbi_now_ns() + AGAIN_NS);
+    }
+}
+
+static void
+fill_node(const struct rbi_node_call *call, const char **children, struct ringbus_node *node)
+{
+    const struct rbi_wire_node_state *state = call->state;
+    const char *name = call->names;
+    for (unsigned i = 0; i < call->name_count; i++) {
+        children[i] = name;
+        name += strlen(name) + 1;
+    }
+    *node = (struct ringbus_node){.path = call->path.bytes,
+                                  .kind = (enum ringbus_node_kind)state->kind,
+                                  .revision = state->revision,
+                                  .value = state->value.bytes,
+                                  .size = state->value.length,
+                                  .ephemeral = (state->flags & RBI_NODE_EPHEMERAL) != 0,
+                                  .creator = state->creator.bytes,
+                                  .uid = state->uid,
+                                  .instances = state->instances,
+                                  .children = children,
+                                  .child_count = call->name_count,
+                                  .more = call->more};
+}
+
+void rbi_node_call_end(struct ringbus *bus, struct rbi_node_call *call)
+{
+    struct ringbus_node node;
+    struct ringbus_node_result result = {
+        .error = call->error, .text = call->text.bytes, .revision = call->revision};
+    const char **children = NULL;
+    if (call->state != NULL) {
+        children = calloc(call->name_count + 1U, sizeof *children);
+        if (children == NULL) {
+            call->name_count = 0;
+            result.error = RINGBUS_E_NO_MEMORY;
+        } else {
+            fill_node(call, children, &node);
+            result.node = &node;
+        }
+    }
+    const bool outer = bus->in_callback;
+    bus->in_callback = true;
+    call->on_result(bus, &result, call->context);
+    bus->in_callback = outer;
+    free(children);
+    call_free(call);
+}
+
+static int lost_error(const struct rbi_node_call *call)
+{
+    return call->what == RBI_NODE_GET ? RINGBUS_E_NO_DAEMON : RINGBUS_E_UNKNOWN_OUTCOME;
+}
+
+void rbi_nodes_lost(struct ringbus *bus)
+{
+    struct rbi_node_call *next = NULL;
+    for (struct rbi_node_call *call = bus->nodes.calls; call != NULL; call = next) {
+        next = call->next;
+        if (call->serial != 0) {
+            rbi_text_set(&call->text, "ringbusd was lost before it had answered");
+            end_later(bus, call, lost_error(call));
+        }
+    }
+    bus->nodes.scanning = false;
+}
+
+/* Those that have ended, and wait for the next poll. */
+static void end_queued(struct ringbus *bus)
+{
+    for (unsigned i = 0; i < bus->events.count; i++) { /* callbacks may add some */
+        struct rbi_events *events = &bus->events;
+        struct rbi_queued_event *event = &events->items[(events->first + i) & (events->room - 1)];
+        struct rbi_node_call *call = event->call;
+        event->call = NULL;
+        if (call != NULL) {
+            rbi_node_call_end(bus, call);
+        }
+    }
+}
+
+void rbi_nodes_end_all(struct ringbus *bus, int error)
+{
+    end_queued(bus);
+    while (bus->nodes.calls != NULL) {
+        struct rbi_node_call *call = bus->nodes.calls;
+        take_out(&bus->nodes, call);
+        if (call->serial != 0) {
+            call->error = error;
+        }
+        if (call->on_result != NULL) {
+            rbi_node_call_end(bus, call);
+        } else {
+            call_free(call);
+        }
+    }
+}
+
+uint64_t rbi_nodes_tick(struct ringbus *bus, uint64_t now_ns)
+{
+    struct rbi_node_call *next = NULL;
+    if (bus->nodes.due_ns > now_ns) {
+        return bus->nodes.due_ns;
+    }
+    bus->nodes.due_ns = RBI_NEVER;
+    for (struct rbi_node_call *call = bus->nodes.calls; call != NULL; call = next) {
+        next = call->next;
+        if (call->due_ns > now_ns) {
+            bus->nodes.due_ns = rbi_min_u64(bus->nodes.due_ns, call->due_ns);
+        } else if (call->serial == 0) {
+            end_later(bus, call, call->error);
+        } else {
+            rbi_text_set(&call->text, "ringbusd did not answer within 10 s");
+            end_later(bus, call,
+                      call->what == RBI_NODE_GET ? RINGBUS_E_TIMEOUT : RINGBUS_E_UNKNOWN_OUTCOME);
+        }
+    }
+    return bus->nodes.due_ns;
+}
+
+void rbi_nodes_deinit(struct ringbus *bus)
+{
+    struct rbi_nodes *nodes = &bus->nodes;
+    while (nodes->calls != NULL) {
+        struct rbi_node_call *call = nodes->calls;
+        nodes->calls = call->next;
+        call_free(call);
+    }
+    while (nodes->own != NULL) {
+        struct rbi_node_own *own = nodes->own;
+        nodes->own = own->next;
+        free(own);
+    }
+    while (nodes->sight_count > 0) {
+        free(nodes->sights[--nodes->sight_count]);
+    }
+    free(nodes->sights);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+/* An ephemeral node of ours: made, or kept under a new daemon. */
+static void made(struct ringbus *bus, struct rbi_node_call *call)
+{
+    if (call->own != NULL) {
+        call->own->next = bus->nodes.own;
+        bus->nodes.own = call->own;
+        call->own = NULL;
+    }
+}
+
+bool rbi_nodes_answer(struct ringbus *bus,
+                      uint32_t reply_to,
+                      uint64_t revision,
+                      const struct rbi_wire_error *error)
+{
+    struct rbi_node_call *call = find(&bus->nodes, reply_to);
+    if (call == NULL) {
+        return rbi_nodes_scanned(bus, reply_to, NULL);
+    }
+    if (error != NULL) {
+        call->text = error->text;
+        if (call->again && rbi_node_own_drop(bus, &call->path)) {
+            rbi_nodes_emit_removed(bus, call->path.bytes, 0, RBI_REASON_REPLACED, error->code);
+        }
+        end_later(bus, call, error->code < 0 ? error->code : RINGBUS_E_INTERNAL);
+        return true;
+    }
+    call->revision = revision;
+    if (call->what == RBI_NODE_CREATE) {
+        made(bus, call);
+    } else if (call->what == RBI_NODE_REMOVE) {
+        (void)rbi_node_own_drop(bus, &call->path);
+    }
+    end_later(bus, call, 0);
+    return true;
+}
+
+/* Takes the names of a page. Untrusted. 0; -ENOMEM; -EPROTO */
+static int take_names(struct rbi_node_call *call, const struct rbi_data *names)
+{
+    if (names->length == 0) {
+        return 0;
+    }
+    char *all = realloc(call->names, call->names_bytes + names->length);
+    if (all == NULL) {
+        return -ENOMEM;
+    }
+    call->names = all;
+    for (size_t i = 0; i < names->length; i++) {
+        const bool end = names->bytes[i] == '\n';
+        all[call->names_bytes + i] = end ? '\0' : (char)names->bytes[i];
+        call->name_count += end ? 1U : 0U;
+    }
+    call->names_bytes += names->length;
+    return all[call->names_bytes - 1] == '\0' ? 0 : -EPROTO;
+}
+
+static const char *last_name(const struct rbi_node_call *call)
+{
+    size_t at = call->names_bytes - 1; /* the end of the last one */
+    while (at > 0 && call->names[at - 1] != '\0') {
+        at--;
+    }
+    return call->names + at;
+}
+
+static uint32_t
+send_node(struct ringbus *bus, const struct rbi_node_call *call, const struct rbi_wire_node *more)
+{
+    struct rbi_wire_node body = *more;
+    body.what = (uint32_t)call->what;
+    body.path = call->path;
+    return rbi_control_send(bus, RBI_WIRE_NODE, &body, NULL, 0);
+}
+
+void rbi_nodes_state(struct ringbus *bus, uint32_t reply_to, const struct rbi_wire_node_state *body)
+{
+    struct rbi_node_call *call = find(&bus->nodes, reply_to);
+    if (rbi_nodes_scanned(bus, reply_to, body) || call == NULL) {
+        return;
+    }
+    if (call->state == NULL) {
+        call->state = malloc(sizeof *call->state);
+        if (call->state == NULL) {
+            end_later(bus, call, RINGBUS_E_NO_MEMORY);
+            return;
+        }
+        *call->state = *body;
+    }
+    const int r = take_names(call, &body->names);
+    if (r < 0) {
+        end_later(bus, call, r == -ENOMEM ? RINGBUS_E_NO_MEMORY : RINGBUS_E_INTERNAL);
+        return;
+    }
+    call->more = body->more != 0;
+    if (call->more && body->names.length != 0 && call->name_count < RBI_NODE_CHILDREN_MAX) {
+        struct rbi_wire_node next = {.what = RBI_NODE_GET};
+        rbi_text_set(&next.after, last_name(call));
+        call->serial = 0; /* sending may lose the daemon, which ends what waits for it */
+        const uint32_t serial = send_node(bus, call, &next);
+        if (serial == 0) {
+            end_later(bus, call, RINGBUS_E_NO_DAEMON);
+        } else {
+            call->serial = serial;
+        }
+        return;
+    }
+    const bool empty = call->state->kind == RBI_NODE_CLUSTER && call->state->instances == 0;
+    if (empty) {
+        rbi_text_set(&call->text, "the cluster is known, and nobody is there now");
+    }
+    end_later(bus, call, empty ? RINGBUS_E_NO_INSTANCE : 0);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static int check(struct ringbus *bus, const char *path, size_t size)
+{
+    struct rbi_node_path parsed;
+    const int r = rbi_nodes_check_path(bus, path, &parsed);
+    if (r != 0) {
+        return r;
+    }
+    if (size > RINGBUS_NODE_VALUE_MAX) {
+        return rbi_fail(bus, RINGBUS_E_TOO_BIG, "a value of %zu bytes, the limit is %d", size,
+                        RINGBUS_NODE_VALUE_MAX);
+    }
+    if (bus->nodes.call_count >= RBI_NODE_CALLS_MAX) {
+        return rbi_fail(bus, RINGBUS_E_QUOTA,
+                        "%u questions about nodes wait for their answers: poll first",
+                        RBI_NODE_CALLS_MAX);
+    }
+    if (bus->control.phase != RBI_CONTROL_ON) {
+        return rbi_fail(bus, RINGBUS_E_NO_DAEMON, "ringbusd at %s is away: nodes are its own",
+                        bus->socket_path);
+    }
+    if (bus->control.protocol < rbi_wire_type_protocol(RBI_WIRE_NODE)) {
+        return rbi_fail(bus, RINGBUS_E_VERSION, "this ringbusd is of an earlier version");
+    }
+    return 0;
+}
+
+static struct rbi_node_call *
+call_new(struct ringbus *bus, enum rbi_node_what what, const char *path, bool owns)
+{
+    struct rbi_node_call *call = calloc(1, sizeof *call);
+    struct rbi_node_own *own = owns ? calloc(1, sizeof *own) : NULL;
+    if (call == NULL || (owns && own == NULL)) {
+        free(call);
+        free(own);
+        (void)rbi_fail_errno(bus, -ENOMEM, "a question about a node");
+        return NULL;
+    }
+    call->what = what;
+    call->own = own;
+    rbi_text_set(&call->path, path);
+    return call;
+}
+
+/* Sends it, with the rest of its message. 0; RINGBUS_E_NO_DAEMON (noted) */
+static int call_start(struct ringbus *bus, struct rbi_node_call *call, struct rbi_wire_node *body)
+{
+    if (call->own != NULL) {
+        call->own->path = call->path;
+        call->own->value = body->value;
+    }
+    const uint32_t serial = send_node(bus, call, body);
+    if (serial == 0) {
+        call_free(call);
+        return RINGBUS_E_NO_DAEMON;
+    }
+    call->serial = serial;
+    put_last(&bus->nodes, call);
+    set_due(bus, call, rbi_now_ns() + RBI_NODE_ANSWER_NS);
+    return 0;
+}
+
+static void set_value(struct rbi_wire_node *body, const void *value, size_t size)
+{
+    body->value.length = (uint16_t)size;
+    if (size != 0) {
+        memcpy(body->value.bytes, value, size);
+    }
+}
+
+void rbi_nodes_ask_again(struct ringbus *bus, const struct rbi_node_own *own)
+{
+    struct rbi_wire_node body = {.flags = RBI_NODE_EPHEMERAL | RBI_NODE_AGAIN, .value = own->value};
+    struct rbi_node_call *call = call_new(bus, RBI_NODE_CREATE, own->path.bytes, false);
+    if (call != NULL) {
+        call->again = true;
+        (void)call_start(bus, call, &body);
+    }
+}
+
+/* One question of the application. 0; a public error (noted) */
+static int ask(struct ringbus *bus,
+               enum rbi_node_what what,
+               const char *path,
+               struct rbi_wire_node *body,
+               ringbus_node_fn on_result,
+               void *context)
+{
+    struct rbi_node_call *call =
+        call_new(bus, what, path, what == RBI_NODE_CREATE && body->flags != 0);
+    if (call == NULL) {
+        return RINGBUS_E_NO_MEMORY;
+    }
+    call->on_result = on_result;
+    call->context = context;
+    return call_start(bus, call, body);
+}
+
+int ringbus_node_create(struct ringbus *bus,
+                        const char *path,
+                        const void *value,
+                        size_t size,
+                        unsigned flags,
+                        ringbus_node_fn on_result,
+                        void *context)
+{
+    struct rbi_wire_node body = {.flags = flags & RINGBUS_NODE_EPHEMERAL ? RBI_NODE_EPHEMERAL : 0U};
+    int r = rbi_enter(bus);
+    if (r != 0) {
+        return r;
+    }
+    if (on_result == NULL || (value == NULL && size != 0) || flags > RINGBUS_NODE_EPHEMERAL) {
+        r = rbi_fail(bus, RINGBUS_E_ARGUMENT, "no callback, no value, or unknown flags %#x", flags);
+    }
+    r = r != 0 ? r : check(bus, path, size);
+    if (r == 0) {
+        set_value(&body, value, size);
+        r = ask(bus, RBI_NODE_CREATE, path, &body, on_result, context);
+    }
+    rbi_leave(bus);
+    return r;
+}
+
+int ringbus_node_set(struct ringbus *bus,
+                     const char *path,
+                     const void *value,
+                     size_t size,
+                     uint64_t revision,
+                     ringbus_node_fn on_result,
+                     void *context)
+{
+    struct rbi_wire_node body = {.revision = revision};
+    int r = rbi_enter(bus);
+    if (r != 0) {
+        return r;
+    }
+    if (on_result == NULL || (value == NULL && size != 0)) {
+        r = rbi_fail(bus, RINGBUS_E_ARGUMENT, "no callback, or no value");
+    }
+    r = r != 0 ? r : check(bus, path, size);
+    if (r == 0) {
+        set_value(&body, value, size);
+        r = ask(bus, RBI_NODE_SET, path, &body, on_result, context);
+    }
+    rbi_leave(bus);
+    return r;
+}
+
+static int simple(struct ringbus *bus,
+                  enum rbi_node_what what,
+                  const char *path,
+                  struct rbi_wire_node *body,
+                  ringbus_node_fn on_result,
+                  void *context)
+{
+    int r = on_result == NULL ? rbi_fail(bus, RINGBUS_E_ARGUMENT, "no callback") : 0;
+    r = r != 0 ? r : check(bus, path, 0);
+    return r != 0 ? r : ask(bus, what, path, body, on_result, context);
+}
+
+int ringbus_node_remove(struct ringbus *bus,
+                        const char *path,
+                        uint64_t revision,
+                        ringbus_node_fn on_result,
+                        void *context)
+{
+    struct rbi_wire_node body = {.revision = revision};
+    int r = rbi_enter(bus);
+    if (r == 0) {
+        r = simple(bus, RBI_NODE_REMOVE, path, &body, on_result, context);
+        rbi_leave(bus);
+    }
+    return r;
+}
+
+int ringbus_node_get(struct ringbus *bus,
+                     const char *path,
+                     const char *after,
+                     ringbus_node_fn on_result,
+                     void *context)
+{
+    struct rbi_wire_node body = {.what = RBI_NODE_GET};
+    int r = rbi_enter(bus);
+    if (r == 0) {
+        rbi_text_set(&body.after, after);
+        r = simple(bus, RBI_NODE_GET, path, &body, on_result, context);
+        rbi_leave(bus);
+    }
+    return r;
+}
