@@ -2,8 +2,8 @@
 #ifndef RINGBUS_LIBCLIENT_NODES_H
 #define RINGBUS_LIBCLIENT_NODES_H
 /*
- * libclient/nodes.h - the node tree of the daemon, as a handle sees it: questions that wait for
- * their answer (nodes.c), ephemeral nodes of its own that a new daemon is told of (node_own.c),
+ * libclient/nodes.h - the node tree of the daemon, as a handle sees it: questions (node_ask.c) that
+ * wait for their answer (nodes.c), ephemeral nodes of its own that a new daemon is told of (node_own.c),
  * and what the application was told of nodes below its watched prefixes (node_watch.c).
  *
  * Watching is level-triggered: after each loss of the daemon or of events all that is watched is
@@ -97,6 +97,16 @@ void rbi_nodes_end_all(struct ringbus *bus, int error);
 /** @return when it is to be called next */
 uint64_t rbi_nodes_tick(struct ringbus *bus, uint64_t now_ns);
 void rbi_nodes_deinit(struct ringbus *bus);
+/** It was sent: its answer is waited for. */
+void rbi_node_call_asked(struct ringbus *bus, struct rbi_node_call *call);
+void rbi_node_call_free(struct rbi_node_call *call);
+
+/* ---- node_ask.c ------------------------------------------------------------------------ */
+
+/** Sends a question, or the one for its next page. @return its serial; 0: the daemon is lost */
+uint32_t rbi_node_call_send(struct ringbus *bus,
+                            const struct rbi_node_call *call,
+                            const struct rbi_wire_node *more);
 /** Asks again for an ephemeral node that an earlier daemon had from us. */
 void rbi_nodes_ask_again(struct ringbus *bus, const struct rbi_node_own *own);
 /** 0; RINGBUS_E_PATH, RINGBUS_E_ARGUMENT (noted) */

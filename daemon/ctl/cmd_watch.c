@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* watch: changes of the directory below a prefix, as they come. */
+/* watch: changes of instances and nodes below a prefix, as they come. */
 #include "daemon/ctl/control.h"
 #include "daemon/ctl/json.h"
+#include "daemon/ctl/node.h"
 #include "daemon/ctl/rows.h"
 #include "daemon/ctl/session.h"
 
@@ -47,8 +48,49 @@ static const char *event_name(enum ringbus_event_type type)
         [RINGBUS_EVENT_RESYNC] = "RESYNC",
         [RINGBUS_EVENT_DAEMON_LOST] = "DAEMON_LOST",
         [RINGBUS_EVENT_DAEMON_BACK] = "DAEMON_BACK",
+        [RINGBUS_EVENT_NODE_CREATED] = "NODE_CREATED",
+        [RINGBUS_EVENT_NODE_CHANGED] = "NODE_CHANGED",
+        [RINGBUS_EVENT_NODE_REMOVED] = "NODE_REMOVED",
     };
     return (size_t)type < RBI_ARRAY_SIZE(names) ? names[type] : NULL;
+}
+
+/* Why it is gone: taken away, or its owner ended. */
+static const char *node_reason(const struct ringbus_event *event)
+{
+    return event->reason == RINGBUS_REASON_NONE ? "removed" : rbi_ctl_reason_name(event->reason);
+}
+
+static bool is_node(const struct ringbus_event *event)
+{
+    return event->type >= RINGBUS_EVENT_NODE_CREATED && event->type <= RINGBUS_EVENT_NODE_REMOVED;
+}
+
+static void node_json(struct rbi_ctl_json *json, const struct ringbus_event *event)
+{
+    rbi_ctl_json_text(json, "path", event->path);
+    if (event->revision != 0) {
+        rbi_ctl_json_u64(json, "revision", event->revision);
+    }
+    if (event->type == RINGBUS_EVENT_NODE_REMOVED) {
+        rbi_ctl_json_text(json, "reason", node_reason(event));
+    } else {
+        rbi_ctl_json_data(json, event->value, event->value_size);
+    }
+}
+
+static void node_text(const struct ringbus_event *event)
+{
+    printf(" %s", event->path);
+    if (event->revision != 0) {
+        printf(" revision %" PRIu64, event->revision);
+    }
+    if (event->type == RINGBUS_EVENT_NODE_REMOVED) {
+        printf(" %s", node_reason(event));
+    } else {
+        putchar(' ');
+        rbi_ctl_node_value_print(event->value, event->value_size);
+    }
 }
 
 static void print_json(const struct ringbus_event *event, const struct ringbus_instance *instance)
@@ -56,7 +98,9 @@ static void print_json(const struct ringbus_event *event, const struct ringbus_i
     struct rbi_ctl_json json;
     rbi_ctl_json_begin(&json, stdout);
     rbi_ctl_json_text(&json, "event", event_name(event->type));
-    if (event->path != NULL && *event->path != '\0') {
+    if (is_node(event)) {
+        node_json(&json, event);
+    } else if (event->path != NULL && *event->path != '\0') {
         rbi_ctl_json_text(&json, "path", event->path);
         rbi_ctl_json_u64(&json, "incarnation", event->addr.incarnation);
     }
@@ -73,7 +117,9 @@ static void print_json(const struct ringbus_event *event, const struct ringbus_i
 static void print_text(const struct ringbus_event *event, const struct ringbus_instance *instance)
 {
     printf("%-8s", event_name(event->type));
-    if (event->path != NULL && *event->path != '\0') {
+    if (is_node(event)) {
+        node_text(event);
+    } else if (event->path != NULL && *event->path != '\0') {
         printf(" %s", event->path);
     }
     if (instance != NULL) {
@@ -130,7 +176,7 @@ int rbi_ctl_watch(const struct rbi_ctl_args *args)
     struct watch watch = {.args = args};
     struct ringbus_options options = RINGBUS_OPTIONS_INIT;
     const char *prefix = args->operand_count == 1 ? args->operands[0] : "/";
-    int r = rbi_ctl_prefix_check(args, prefix);
+    int r = rbi_ctl_node_path_check(args, prefix);
     watch.session.on_event = on_event;
     watch.session.user = &watch;
     if (r == RBI_CTL_OK) {

@@ -34,8 +34,9 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
      "As the configuration says, in \"describe\"; whether anybody is there or not.\n",
      rbi_ctl_describe},
     {"watch", "[PREFIX]", 0, 1, RBI_CTL_BUS | RBI_CTL_COUNT,
-     "changes of the directory, as they come",
-     "Begins with a line for each instance that is there; --count ends after as many lines.\n",
+     "changes of instances and nodes, as they come",
+     "Begins with a line for each instance and each node that is there; --count ends after as\n"
+     "many lines. PREFIX may be a node's path too.\n",
      rbi_ctl_watch},
     {"get", "PATH", 1, 1, RBI_CTL_BUS, "what is at a path of the node tree, and below it",
      "A node: its value, revision and creator; then the names right below the path. Of a cluster\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Paths of any content: what is accepted is built of good elements and nothing else. */
-#include "bus/pidf.h"
+#include "bus/node_path.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +68,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(pidf.cluster != 0 && pidf.incarnation == 0);
         check((pidf.instance == 0) == (elements == RBI_PATH_CLUSTER_ELEMENTS));
         check(pidf.instance >= 0);
+    }
+    struct rbi_node_path node;
+    if (rbi_node_path_parse(text, size, &node) == 0) {
+        const bool user = node.kind == RBI_NODE_USER;
+        check(node.length == size && node.parent_length <= size);
+        check((node.meta_length != 0) == (user || node.kind == RBI_NODE_META));
+        check(size == 1 || text[node.parent_length == 1 ? 0 : node.parent_length] == '/');
+        check(!user || rbi_node_path_parse(text, node.parent_length, &node) == 0);
+    } else {
+        check(node.error != RBI_PATH_OK && node.error_offset <= size);
     }
     if (size != 0) {
         check(rbi_instance_id(text, size) > 0);

@@ -109,6 +109,13 @@ static void on_explain(void *user, const struct ringbus_explain_row *row)
     (void)row;
 }
 
+static void on_node(struct ringbus *bus, const struct ringbus_node_result *result, void *context)
+{
+    (void)bus;
+    (void)result;
+    (void)context;
+}
+
 static void use_inherited(void)
 {
     struct ringbus_addr addr = a.peer;
@@ -152,6 +159,11 @@ static void use_inherited(void)
     REFUSED(ringbus_owns(bus, 1));
     REFUSED(ringbus_watch(bus, "/"));
     REFUSED(ringbus_unwatch(bus, "/"));
+    REFUSED(ringbus_wait_ready(bus, PEER, 0));
+    REFUSED(ringbus_node_create(bus, "/a/meta/b", "x", 1, 0, on_node, &a));
+    REFUSED(ringbus_node_set(bus, "/a/meta/b", "x", 1, 0, on_node, &a));
+    REFUSED(ringbus_node_remove(bus, "/a/meta/b", 0, on_node, &a));
+    REFUSED(ringbus_node_get(bus, "/a/meta/b", NULL, on_node, &a));
     REFUSED(ringbus_instances(bus, PEER, NULL, 0));
     REFUSED(ringbus_self(bus, &addr));
     HARMLESS(ringbus_self_path(bus), == NULL);

@@ -137,6 +137,25 @@ holds "RINGBUS_E_NO_SERVICE" "$work/err"
 expect 1 "$CTL" set /game x
 expect 1 "$CTL" rm /game
 
+# ---- watch -------------------------------------------------------------------------------
+background watch "$CTL" watch --json --count 4 /game/eu/meta
+watch=$last
+until_true "watch does not begin" grep -q NODE_CREATED "$work/watch"
+expect 0 "$CTL" create /game/eu/meta/seen "x"
+expect 0 "$CTL" create /game/us/meta/unseen "x"
+expect 0 "$CTL" set /game/eu/meta/seen "y"
+expect 0 "$CTL" rm /game/eu/meta/seen
+expect 0 "$CTL" rm /game/us/meta/unseen
+wait "$watch" || fail "watch ended with $?"
+json "$work/watch"
+holds '"event":"NODE_CREATED","path":"/game/eu/meta/seen"' "$work/watch"
+holds '"event":"NODE_CHANGED","path":"/game/eu/meta/seen"' "$work/watch"
+holds '"data":"y"' "$work/watch"
+holds '"event":"NODE_REMOVED","path":"/game/eu/meta/seen"' "$work/watch"
+holds '"reason":"removed"' "$work/watch"
+expect 0 "$CTL" watch --count 1 /game/eu/meta/season
+holds 'NODE_CREATED /game/eu/meta/season revision' "$work/out"
+
 # ---- quotas ------------------------------------------------------------------------------
 head -c 1024 /dev/zero | tr '\0' x >"$work/value"
 for i in 1 2 3; do
