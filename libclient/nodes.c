@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libclient/nodes.c - questions about the node tree that were asked: answered by the daemon, told to
- * the application by the next poll. They are asked in node_ask.c.
+ * libclient/nodes.c - questions about the node tree that were asked (node_ask.c): answered by the
+ * daemon, told to the application by the next poll.
  */
 #include "libclient/internal.h"
 

@@ -3,8 +3,8 @@
 #define RINGBUS_LIBCLIENT_NODES_H
 /*
  * libclient/nodes.h - the node tree of the daemon, as a handle sees it: questions (node_ask.c) that
- * wait for their answer (nodes.c), ephemeral nodes of its own that a new daemon is told of (node_own.c),
- * and what the application was told of nodes below its watched prefixes (node_watch.c).
+ * wait for their answers (nodes.c), ephemeral nodes of its own that a new daemon is told of
+ * (node_own.c), and what the application was told of below its watched prefixes (node_watch.c).
  *
  * Watching is level-triggered: after each loss of the daemon or of events all that is watched is
  * scanned, in pages that we ask for, so that nothing can overflow; what the scan did not name and

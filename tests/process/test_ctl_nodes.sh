@@ -67,16 +67,17 @@ holds "has children, 1: remove those first" "$work/err"
 expect 0 "$CTL" rm /game/eu/meta/a/b
 expect 0 "$CTL" rm /game/eu/meta/a
 expect 4 "$CTL" rm /game/eu/meta/a
-# More children than one answer holds, the longest names among them.
+# More children than one answer holds, with names as long as they may be.
+long=child-of-a-name-that-is-as-long-as-a-name-may-become-in-here
 for i in 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 16 17 18 19; do
-    expect 0 "$CTL" create "/game/eu/meta/child-of-a-long-name-that-is-as-long-as-they-may-become-here-$i"
+    expect 0 "$CTL" create "/game/eu/meta/$long-$i"
 done
 expect 0 "$CTL" get /game/eu/meta
 [ "$(grep -c '^  child-' "$work/out")" -eq 19 ] || fail "not 19 children: $(cat "$work/out")"
 expect 0 "$CTL" get --json /game/eu/meta
 json "$work/out"
 for i in 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 16 17 18 19; do
-    expect 0 "$CTL" rm "/game/eu/meta/child-of-a-long-name-that-is-as-long-as-they-may-become-here-$i"
+    expect 0 "$CTL" rm "/game/eu/meta/$long-$i"
 done
 
 # ---- paths that look alike (scenario 97) -------------------------------------------------

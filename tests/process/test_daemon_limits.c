@@ -342,8 +342,11 @@ static void leak_round(unsigned round)
 
 static void test_nothing_leaks(void **state)
 {
-    assert_int_equal(
-        loops_up(state, "log_level: error", "quota: {connects: 10000, control: 100000}\n"), 0);
+    /* Nobody's slots are waited for: what is known then depends on how fast this machine is. */
+    assert_int_equal(loops_up(state, "log_level: error",
+                              "quota: {connects: 10000, control: 100000}\n"
+                              "clusters: [{match: /**, balance: {rehash_delay: 0s}}]\n"),
+                     0);
     const int fds = loops_idle_fds();
     for (unsigned round = 0; round < 600; round++) {
         leak_round(round);

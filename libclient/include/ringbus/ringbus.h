@@ -897,7 +897,7 @@ typedef void (*ringbus_node_fn)(struct ringbus *bus,
  * - RINGBUS_E_IN_USE: it is there already; of several who try, one succeeds
  * - RINGBUS_E_NO_SERVICE: the node above it is not there
  * - RINGBUS_E_QUOTA (quota.nodes, quota.node_bytes), RINGBUS_E_DENIED (right "own"),
- *   RINGBUS_E_PATH, RINGBUS_E_ARGUMENT (no place for a node), RINGBUS_E_SYSTEM (it could not be kept)
+ *   RINGBUS_E_PATH, RINGBUS_E_ARGUMENT (no place for a node), RINGBUS_E_SYSTEM (not to be kept)
  * - RINGBUS_E_UNKNOWN_OUTCOME: the daemon was lost first, or took 10 s: get it when it is back
  * - RINGBUS_E_CLOSED: ringbus_close()
  *
