@@ -86,7 +86,7 @@ void rbi_balance_build(struct rbi_balance *balance,
 void rbi_balance_set_table(struct rbi_balance *balance, const struct rbi_table *table);
 /** Looks at the loads anew for the bound; now and then, such as each millisecond. */
 void rbi_balance_refresh(struct rbi_balance *balance);
-/** After a build: who was the sticky choice before it has this index now, and stays for its time. */
+/** After a build: who was the sticky choice has this index now, and stays for its time. */
 void rbi_balance_stay(struct rbi_balance *balance, uint16_t choice);
 /** The cold part of a pick: a choice that is to be kept. */
 uint16_t rbi_balance_pick_sticky(struct rbi_balance *balance, bool fresh, uint64_t now_ns);

@@ -127,9 +127,10 @@ int rbi_directory_next(const struct rbi_directory_view *view, uint64_t *cursor, 
         const struct rbi_directory_entry *entry = entry_at(view, (*cursor)++);
         /* A22: pairs with R22 */
         const uint64_t id = rbi_load_acq(&entry->cluster);
+        /* A22: pairs with R22 */
+        const uint64_t ref = id != 0 ? rbi_load_acq(&entry->ref) : 0;
         /* A22: pairs with R22. Then the epoch: a blob has its own before it can be seen. */
-        if (id != 0 && rbi_load_acq(&entry->ref) != 0 &&
-            rbi_load_acq(&entry->epoch) != RBI_EPOCH_BLOB) {
+        if (ref != 0 && rbi_load_acq(&entry->epoch) != RBI_EPOCH_BLOB) {
             *cluster = id;
             return RBI_DIRECTORY_OK;
         }

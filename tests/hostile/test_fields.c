@@ -175,7 +175,7 @@ static void test_side_answered(void **state)
     }
     stage.scene->target_hostile = 0;
     test_sleep_ms(50);
-    /* Some of those links were READY, and the victim has asked for them: it counts its calls now. */
+    /* Some of those links were READY, and the victim has asked for them: it counts its calls. */
     stage.fds++;
     stage.maps++;
 }

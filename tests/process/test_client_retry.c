@@ -531,7 +531,7 @@ static void test_options_out_of_range(void **state)
 static int setup(void **state)
 {
     (void)state;
-    /* In turn: the one that refuses is quick about it, and would draw more than the budget gives. */
+    /* In turn: the one that refuses is quick about it, and would draw more than its budget. */
     return cluster_up(&cluster, "clusters:\n"
                                 "  - {match: \"/**\", balance: {keyless: rr}}\n");
 }

@@ -486,7 +486,7 @@ static void test_read_checks_each_word(void **state)
     world_deinit(&w);
 }
 
-/* ---- blobs and the annex ---------------------------------------------------------------------- */
+/* ---- blobs and the annex ------------------------------------------------------------------- */
 
 static void some_blob(unsigned char *out, uint64_t key, uint64_t size)
 {
