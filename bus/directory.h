@@ -151,7 +151,7 @@ rbi_directory_next(const struct rbi_directory_view *view, uint64_t *cursor, uint
  * Copies a blob. Bounded number of retries; never waits. The caller checks what it holds.
  * @param size  set on RBI_DIRECTORY_OK and RBI_DIRECTORY_ROOM: bytes of the blob
  * @param max   bytes at @p out
- * @retval RBI_DIRECTORY_OK; _ABSENT; _BUSY; _ROOM nothing was copied
+ * @retval RBI_DIRECTORY_OK; _ABSENT and _ROOM: nothing was copied; _BUSY: pieces, perhaps
  */
 RBI_MUST_CHECK int rbi_directory_read_blob(
     const struct rbi_directory_view *view, uint64_t key, void *out, uint64_t max, uint64_t *size);

@@ -379,7 +379,8 @@ int rbi_directory_read_blob(
         /* A22: pairs with R22 */
         const uint64_t ref = entry == NULL ? 0 : rbi_load_acq(&entry->ref);
         if (ref == 0) {
-            return RBI_DIRECTORY_ABSENT;
+            /* Withdrawn while it was copied: what is at @p out is not what was there before. */
+            return attempt == 0 ? RBI_DIRECTORY_ABSENT : RBI_DIRECTORY_BUSY;
         }
         uint64_t bytes = 0;
         const bool formed = read_blob(view, rbi_directory_ref_offset(ref), key, out, max, &bytes);

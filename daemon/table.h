@@ -7,7 +7,7 @@
  * a set or a place of their own use, and only of clusters that somebody sends to by key; whoever
  * does not find theirs builds it, to the same bytes.
  *
- * A change of few members is worked in before the snapshot that tells of it; more than that, such as
+ * A change of few members is worked in before the snapshot that tells of it; more, such as
  * a table from nothing, is built in slices between other work.
  */
 #include "bus/directory.h"

@@ -191,7 +191,7 @@ int rbi_attributes_send(struct ringbus *bus,
     int r = rbi_attributes_resolve(bus, to, &by, attributes, &end);
     if (r == 0) {
         out->record_flags = RBI_RECORD_ANY;
-        r = rbi_send_one(bus, end, out);
+        r = rbi_send_new(bus, end, out);
     }
     if (r != 0) {
         return r;

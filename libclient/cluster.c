@@ -141,8 +141,9 @@ void rbi_cluster_refresh(struct ringbus *bus, struct rbi_cluster *cluster)
     cluster->held = rbi_redeliver_holds(bus, cluster->id);
     cluster->dispatch_stale &= (uint8_t)~RBI_DISPATCH_HELD;
     cluster->dispatch_stale |= cluster->held ? RBI_DISPATCH_HELD : 0U;
-    if (!stale || !collect_ready(cluster) || !make_first_choice(bus, cluster)) {
-        return; /* without memory it is tried again at the next pick */
+    if (!stale || !collect_ready(cluster) || rbi_hooks_running(bus) ||
+        !make_first_choice(bus, cluster)) {
+        return; /* without memory, or inside a filter, it is tried again at the next pick */
     }
     cluster->dispatch_stale = (cluster->held ? RBI_DISPATCH_HELD : RBI_DISPATCH_FRESH) |
                               (rbi_route_classless(&cluster->classes) ? 0U : RBI_DISPATCH_CLASSED) |
@@ -150,6 +151,25 @@ void rbi_cluster_refresh(struct ringbus *bus, struct rbi_cluster *cluster)
 }
 
 /* ---- the pick --------------------------------------------------------------------------- */
+
+/* A choice cannot be made anew now: a filter asks for it, or there is no memory. */
+static RBI_COLD void note_unmade(const struct ringbus *bus, struct rbi_cluster *cluster)
+{
+    const bool inside = rbi_hooks_running(bus);
+    cluster->refusal.hook = inside ? RBI_HOOK_INSIDE : RBI_HOOK_NONE;
+    cluster->refusal.error = inside ? RINGBUS_E_BUSY : RINGBUS_E_NO_MEMORY;
+}
+
+/* What was chosen before, and could not be made anew, may be links that are no more. */
+static bool is_chosen(const struct ringbus *bus, struct rbi_cluster *cluster)
+{
+    const bool chosen =
+        cluster->choice != NULL && (cluster->dispatch_stale & RBI_DISPATCH_STALE) == 0;
+    if (!chosen) {
+        note_unmade(bus, cluster);
+    }
+    return chosen;
+}
 
 /* A key whose owner takes nothing now, or a table that is to be made. */
 static RBI_COLD struct rbi_end *pick_key_cold(struct ringbus *bus,
@@ -235,7 +255,7 @@ pick_cold(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t
 {
     rbi_cluster_refresh(bus, cluster);
     cluster->refusal = (struct rbi_refusal){.error = 0};
-    if (cluster->held || cluster->choice == NULL) {
+    if (cluster->held || !is_chosen(bus, cluster)) {
         return NULL;
     }
     if ((cluster->dispatch_stale & (RBI_DISPATCH_CLASSED | RBI_DISPATCH_HOOKED)) != 0) {
@@ -333,8 +353,9 @@ choice_for(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_pi
 {
     const struct rbi_choice_class class = class_of(cluster, pick);
     struct rbi_choice *choice = choice_of(bus, cluster, &class);
-    if (choice == NULL || (choice->stale && rbi_choice_make(bus, cluster, choice) != 0)) {
-        cluster->refusal.error = RINGBUS_E_NO_MEMORY;
+    if (choice == NULL ||
+        (choice->stale && (rbi_hooks_running(bus) || rbi_choice_make(bus, cluster, choice) != 0))) {
+        note_unmade(bus, cluster);
         return NULL;
     }
     choice->used = ++bus->picks;
@@ -375,12 +396,12 @@ static struct rbi_choice *route(struct ringbus *bus,
     cluster->refusal = (struct rbi_refusal){.error = 0};
     cluster->diverted = false;
     routed->end = NULL;
-    if (cluster->choice == NULL) {
+    if (!is_chosen(bus, cluster)) {
         return NULL;
     }
     if ((cluster->dispatch_stale & RBI_DISPATCH_HOOKED) == 0) {
         routed->pick = *pick;
-    } else if (bus->hooks != NULL && bus->hooks->running) {
+    } else if (rbi_hooks_running(bus)) {
         cluster->refusal.hook = RBI_HOOK_INSIDE;
         cluster->refusal.error = RINGBUS_E_BUSY;
         return NULL;
@@ -434,7 +455,7 @@ rbi_cluster_pick_held(struct ringbus *bus, struct rbi_cluster *cluster, bool key
         return rbi_cluster_pick_held_for(bus, cluster, &pick);
     }
     cluster->refusal = (struct rbi_refusal){.error = 0};
-    return cluster->choice != NULL ? pick_or_tell(bus, cluster, cluster->choice, keyed, key) : NULL;
+    return is_chosen(bus, cluster) ? pick_or_tell(bus, cluster, cluster->choice, keyed, key) : NULL;
 }
 
 RBI_COLD struct rbi_end *

@@ -58,7 +58,7 @@ struct rbi_missed {
 #define RBI_DISPATCH_CLASSED 4U /* the message decides which choice */
 #define RBI_DISPATCH_HOOKED  8U /* hooks, or balance.mode all or custom (hooks.h) */
 
-/** A cluster that we target, wholly or some of its instances. */
+/** A cluster that we target, wholly or some of its instances, or that one of those imports. */
 struct rbi_cluster {
     uint64_t id;
     bool all;   /* targeted as a whole */
@@ -86,6 +86,7 @@ struct rbi_cluster {
     unsigned importers;        /* clusters that have this one among their imports */
     bool keyed_told;           /* the daemon that we are connected to knows that keys are used */
     bool named;                /* the application has targeted it, wholly or in part */
+    bool whole;                /* wholly: all is so for its importers, too */
     struct rbi_policy *policy; /* NULL: the defaults */
     struct rbi_route_classes classes;
     struct rbi_refusal refusal; /* of the last pick that found nobody */

@@ -179,9 +179,12 @@ static void call_local(struct ringbus *bus,
 {
     struct rbi_view view = {.own = true};
     const bool outer = bus->in_callback;
+    struct rbi_view *outer_view = bus->view;
     fill_request(bus, ask, &view);
     bus->in_callback = true;
+    bus->view = &view; /* so that it can be kept */
     const int r = rule->local(bus, &view.message, &out->reply, rule->context);
+    bus->view = outer_view;
     bus->in_callback = outer;
     out->error = r < 0 ? r : 0;
 }
@@ -221,8 +224,9 @@ bool rbi_degrade(struct ringbus *bus,
 static int check_rule(struct ringbus *bus, const struct ringbus_degrade *rule, unsigned number)
 {
     const bool local = rule->action == RINGBUS_DEGRADE_LOCAL;
-    if (rule->struct_size < sizeof *rule || (unsigned)rule->action > RINGBUS_DEGRADE_LOCAL ||
-        rule->triggers == 0 || (rule->triggers & ~TRIGGERS) != 0 ||
+    if (rule->struct_size < sizeof *rule || rule->struct_size % _Alignof(struct ringbus_degrade) ||
+        (unsigned)rule->action > RINGBUS_DEGRADE_LOCAL || rule->triggers == 0 ||
+        (rule->triggers & ~TRIGGERS) != 0 ||
         (rule->method_high != 0 && rule->method_high < rule->method_low) ||
         local != (rule->local != NULL) || (rule->mock == NULL && rule->mock_size > 0) ||
         rule->mock_size > RBI_POOL_CHUNK_MAX) {
@@ -269,8 +273,13 @@ static int take_rules(struct ringbus *bus,
     }
     rules->refs = 1;
     for (unsigned i = 0; i < count; i++) {
-        int r = check_rule(bus, &given[i], i);
-        if (r == 0 && take_rule(&given[i], &rules->rules[i]) != 0) {
+        /* A caller built against another version has larger ones. */
+        const void *at = (const unsigned char *)given + i * given->struct_size;
+        const struct ringbus_degrade *rule = at;
+        int r = rule->struct_size == given->struct_size
+                    ? check_rule(bus, rule, i)
+                    : rbi_fail(bus, RINGBUS_E_ARGUMENT, "rule %u: struct_size differs", i);
+        if (r == 0 && take_rule(rule, &rules->rules[i]) != 0) {
             r = rbi_fail_errno(bus, -ENOMEM, "a mock");
         }
         if (r != 0) {

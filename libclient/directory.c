@@ -9,6 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Epochs are a daemon's own: those of another one may be the same, and mean something else. */
+static void forget_epochs(struct ringbus *bus)
+{
+    for (unsigned i = 0; i < bus->cluster_count; i++) {
+        bus->clusters[i]->looked_epoch = 0;
+        bus->clusters[i]->policy_epoch = 0;
+    }
+    if (bus->owned != NULL) {
+        bus->owned->cluster->looked_epoch = 0;
+    }
+    bus->gate.epoch = 0;
+    bus->directory_revision = 0;
+}
+
 int rbi_directory_map(struct ringbus *bus, int fd, uint64_t bytes, bool hold)
 {
     struct rbi_segment segment = RBI_SEGMENT_NULL;
@@ -30,7 +44,7 @@ int rbi_directory_map(struct ringbus *bus, int fd, uint64_t bytes, bool hold)
     bus->directory_segment = segment;
     bus->directory = view;
     bus->directory_mapped = true;
-    bus->directory_revision = 0;
+    forget_epochs(bus);
     return 0;
 }
 
@@ -100,15 +114,20 @@ void rbi_directory_look(struct ringbus *bus)
 
 void rbi_directory_look_at(struct ringbus *bus, struct rbi_cluster *cluster)
 {
-    struct rbi_directory_cluster head;
+    struct rbi_directory_cluster head = {.epoch = 0};
     if (!bus->directory_mapped) {
         return;
     }
-    rbi_cluster_changed(bus, cluster);
     const int r = rbi_directory_read(&bus->directory, cluster->id, &head, NULL, 0);
-    if (r == RBI_DIRECTORY_OK || r == RBI_DIRECTORY_ROOM) {
-        cluster->looked_epoch = head.epoch;
-        rbi_cluster_take_policy(bus, cluster, head.policy);
+    if (r == RBI_DIRECTORY_BUSY) {
+        rbi_cluster_changed(bus, cluster);
+        bus->directory_revision = 0; /* looked at again with the next tick */
+    } else if (head.epoch != cluster->looked_epoch) {
+        /* Only then: of clusters that import each other, each look would make the others anew. */
+        rbi_cluster_changed(bus, cluster);
+        if (r == RBI_DIRECTORY_ABSENT || rbi_cluster_take_policy(bus, cluster, head.policy)) {
+            cluster->looked_epoch = head.epoch;
+        }
     }
 }
 

@@ -79,9 +79,14 @@ void rbi_hooks_end(struct ringbus *bus, struct rbi_hooks_outer outer)
     bus->in_callback = outer.in_callback;
 }
 
+bool rbi_hooks_running(const struct ringbus *bus)
+{
+    return bus->hooks != NULL && bus->hooks->running;
+}
+
 int rbi_hooks_idle(struct ringbus *bus, const char *call)
 {
-    if (bus->hooks != NULL && bus->hooks->running) {
+    if (rbi_hooks_running(bus)) {
         return rbi_fail(bus, RINGBUS_E_BUSY, "%s inside a hook", call);
     }
     return 0;

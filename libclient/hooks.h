@@ -57,6 +57,8 @@ struct rbi_hooks_outer {
 /** Around the call of a hook: whatever would change what it looks at is refused meanwhile. */
 struct rbi_hooks_outer rbi_hooks_begin(struct ringbus *bus);
 void rbi_hooks_end(struct ringbus *bus, struct rbi_hooks_outer outer);
+/** Whether a hook runs. */
+bool rbi_hooks_running(const struct ringbus *bus);
 /** Whether a hook runs: noted as an error then. @retval 0; RINGBUS_E_BUSY (noted) */
 int rbi_hooks_idle(struct ringbus *bus, const char *call);
 void rbi_hooks_free(struct ringbus *bus);

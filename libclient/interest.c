@@ -165,7 +165,9 @@ static int do_target(struct ringbus *bus,
     cluster->named = true;
     cluster->dispatch_stale |= RBI_DISPATCH_STALE | rbi_hooks_bits(bus, cluster);
     if (pidf.instance == 0) {
+        cluster->whole = true;
         rbi_cluster_want_all(bus, cluster, &target);
+        rbi_realm_follow(bus, cluster);
         rbi_directory_look_at(bus, cluster);
     } else {
         r = target_instance(bus, cluster, pidf.instance, path, &target);
@@ -255,12 +257,22 @@ static void send_untarget(struct ringbus *bus, const char *path)
     (void)rbi_control_send(bus, RBI_WIRE_UNTARGET, &body, NULL, 0);
 }
 
-void rbi_cluster_drop(struct ringbus *bus, struct rbi_cluster *cluster)
+void rbi_cluster_narrow(struct ringbus *bus, struct rbi_cluster *cluster)
 {
     cluster->all = false;
     send_untarget(bus, cluster->path);
     if (!drop_members(bus, cluster)) {
-        forget_cluster(bus, cluster);
+        bus->reap_needed = true; /* whoever walks the clusters now still meets it */
+    }
+}
+
+void rbi_clusters_reap(struct ringbus *bus)
+{
+    for (unsigned i = bus->cluster_count; i-- > 0;) {
+        struct rbi_cluster *cluster = bus->clusters[i];
+        if (!cluster->all && !cluster->named && cluster->importers == 0) {
+            forget_cluster(bus, cluster);
+        }
     }
 }
 
@@ -280,8 +292,8 @@ static int do_untarget(struct ringbus *bus, const char *path)
     }
     struct rbi_cluster *cluster = rbi_cluster_find(bus, pidf.cluster);
     struct rbi_member *member = cluster != NULL ? rbi_member_find(cluster, pidf.instance) : NULL;
-    const bool known = cluster != NULL && (pidf.instance == 0 ? cluster->all && cluster->named
-                                                              : member != NULL && member->pinned);
+    const bool known =
+        cluster != NULL && (pidf.instance == 0 ? cluster->whole : member != NULL && member->pinned);
     if (!known) {
         return rbi_fail(bus, RINGBUS_E_NOT_TARGET, "%s is not a target", path);
     }
@@ -289,18 +301,17 @@ static int do_untarget(struct ringbus *bus, const char *path)
         send_untarget(bus, path);
         member->pinned = false;
     } else {
+        cluster->whole = false;
         rbi_realm_release(bus, cluster);
         if (cluster->importers == 0) {
             send_untarget(bus, path);
             cluster->all = false;
         } /* else another target goes on to use it */
     }
-    cluster->named = false;
+    cluster->named = cluster->whole;
     for (unsigned m = 0; m < cluster->member_count; m++) {
         cluster->named = cluster->named || cluster->members[m].pinned;
     }
-    cluster->named =
-        cluster->named || (pidf.instance != 0 && cluster->all && cluster->importers == 0);
     if (!drop_members(bus, cluster)) {
         forget_cluster(bus, cluster);
     }

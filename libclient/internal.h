@@ -583,8 +583,10 @@ struct rbi_cluster *rbi_cluster_add(struct ringbus *bus, const char *path);
 void rbi_cluster_want_all(struct ringbus *bus,
                           struct rbi_cluster *cluster,
                           const struct rbi_target_terms *target);
-/** Ends that, and the cluster, unless single instances of it are targeted. */
-void rbi_cluster_drop(struct ringbus *bus, struct rbi_cluster *cluster);
+/** Ends that, and, with the next reap, the cluster, unless instances of it are targeted. */
+void rbi_cluster_narrow(struct ringbus *bus, struct rbi_cluster *cluster);
+/** Frees those that nobody wants any more. By the reaper only: nobody walks or uses any. */
+void rbi_clusters_reap(struct ringbus *bus);
 /** Makes the choices of a cluster fresh: what was chosen before does not count any more. */
 void rbi_cluster_refresh(struct ringbus *bus, struct rbi_cluster *cluster);
 /** The end for a key, or one of those that take messages without; NULL: cluster->refusal. */
@@ -668,8 +670,11 @@ const struct rbi_policy *rbi_cluster_policy(const struct rbi_cluster *cluster);
 int rbi_policy_read(struct ringbus *bus, uint64_t key, struct rbi_policy **out);
 /** A reply later than that is slow by the policy; RBI_NEVER: none is. */
 uint64_t rbi_cluster_slow_ns(const struct rbi_cluster *cluster);
-/** Takes over what the snapshot names. What cannot be read now stays as it was. */
-void rbi_cluster_take_policy(struct ringbus *bus, struct rbi_cluster *cluster, uint64_t key);
+/**
+ * Takes over what the snapshot names. @return false: it cannot be read now, and stays as it was;
+ * the next tick looks again
+ */
+bool rbi_cluster_take_policy(struct ringbus *bus, struct rbi_cluster *cluster, uint64_t key);
 /** Takes it as the directory has it now: also for whoever is sent to without a choice. */
 void rbi_cluster_look_policy(struct ringbus *bus, struct rbi_cluster *cluster);
 

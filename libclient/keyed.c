@@ -74,9 +74,19 @@ static bool build(struct rbi_keyed *keyed,
     return true;
 }
 
+/* Untrusted, as all that was read: whoever builds on it takes every owner for a member. */
+static bool is_sound(const uint16_t *owners, uint64_t bytes, unsigned count)
+{
+    bool sound = true;
+    for (uint64_t i = 0; i < bytes / sizeof *owners; i++) {
+        sound = sound && (owners[i] < count || owners[i] == RBI_TABLE_NONE);
+    }
+    return sound;
+}
+
 /* The daemon has it already. */
-static bool
-read_table(struct ringbus *bus, struct rbi_keyed *keyed, uint64_t fingerprint, uint64_t bytes)
+static bool read_table(
+    struct ringbus *bus, struct rbi_keyed *keyed, uint64_t fingerprint, uint64_t bytes, unsigned n)
 {
     uint64_t size = 0;
     if (!bus->directory_mapped) {
@@ -84,10 +94,11 @@ read_table(struct ringbus *bus, struct rbi_keyed *keyed, uint64_t fingerprint, u
     }
     const int r =
         rbi_directory_read_blob(&bus->directory, fingerprint, keyed->owners, bytes, &size);
-    if (r == RBI_DIRECTORY_BUSY) {
+    const bool whole = r == RBI_DIRECTORY_OK && size == bytes && is_sound(keyed->owners, bytes, n);
+    if (!whole && (r == RBI_DIRECTORY_BUSY || r == RBI_DIRECTORY_OK)) {
         keyed->fingerprint = 0; /* the table before is overwritten in part */
     }
-    return r == RBI_DIRECTORY_OK && size == bytes;
+    return whole;
 }
 
 /* Takes @p members, from malloc, over. @return 0; -ENOMEM: there is no table then */
@@ -110,8 +121,9 @@ static int use_members(struct ringbus *bus,
         keyed->owners = malloc(bytes);
         keyed->fingerprint = 0;
     }
-    const bool there = keyed->owners != NULL && (read_table(bus, keyed, fingerprint, bytes) ||
-                                                 build(keyed, shape, members, count));
+    const bool there =
+        keyed->owners != NULL &&
+        (read_table(bus, keyed, fingerprint, bytes, count) || build(keyed, shape, members, count));
     free(keyed->members);
     keyed->members = there ? members : NULL;
     if (!there) {

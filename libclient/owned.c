@@ -152,6 +152,13 @@ static bool keep(struct rbi_owned *owned, const struct rbi_keyed *keyed)
     return true;
 }
 
+/* Without memory: told with the next tick that has it; better twice than never. */
+static void look_again(struct ringbus *bus)
+{
+    bus->owned->cluster->looked_epoch = 0;
+    bus->directory_revision = 0;
+}
+
 void rbi_owned_look(struct ringbus *bus)
 {
     struct rbi_owned *owned = bus->owned;
@@ -163,9 +170,18 @@ void rbi_owned_look(struct ringbus *bus)
     cluster->dispatch_stale |= RBI_DISPATCH_STALE;
     rbi_cluster_refresh(bus, cluster);
     struct rbi_choice *choice = cluster->choice;
-    if (choice == NULL || choice->stale || !choice->by_key || choice->realm != cluster ||
-        rbi_keyed_make(bus, cluster, choice) != 0 ||
-        choice->keyed.fingerprint == owned->fingerprint) {
+    if ((cluster->dispatch_stale & RBI_DISPATCH_STALE) != 0) {
+        look_again(bus);
+        return;
+    }
+    if (!choice->by_key || choice->realm != cluster) {
+        return;
+    }
+    if (rbi_keyed_make(bus, cluster, choice) != 0) {
+        look_again(bus);
+        return;
+    }
+    if (choice->keyed.fingerprint == owned->fingerprint) {
         return;
     }
     const struct rbi_table *now = &choice->keyed.table;
@@ -178,7 +194,7 @@ void rbi_owned_look(struct ringbus *bus)
     }
     tell(bus, RINGBUS_EVENT_SLOTS_GAINED, before, now, cluster->epoch);
     if (!keep(owned, &choice->keyed)) {
-        cluster->looked_epoch = 0; /* told again: better twice than never */
+        look_again(bus);
     }
 }
 

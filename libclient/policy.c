@@ -34,7 +34,6 @@ static void use_policy(struct rbi_cluster *cluster, struct rbi_policy *policy)
     rbi_route_classes_init(&cluster->classes, rbi_cluster_policy(cluster));
     rbi_caller_changed(cluster);
     rbi_outcomes_follow_all(cluster);
-    rbi_caller_changed(cluster);
 }
 
 int rbi_policy_read(struct ringbus *bus, uint64_t key, struct rbi_policy **out)
@@ -58,22 +57,24 @@ int rbi_policy_read(struct ringbus *bus, uint64_t key, struct rbi_policy **out)
     return r == RBI_DIRECTORY_ROOM ? RBI_DIRECTORY_OK : r;
 }
 
-void rbi_cluster_take_policy(struct ringbus *bus, struct rbi_cluster *cluster, uint64_t key)
+bool rbi_cluster_take_policy(struct ringbus *bus, struct rbi_cluster *cluster, uint64_t key)
 {
     struct rbi_policy *policy = NULL;
     if (key == (cluster->policy != NULL ? cluster->policy->fingerprint : 0)) {
-        return;
+        return true;
     }
     if ((key == 0 || rbi_policy_read(bus, key, &policy) == RBI_DIRECTORY_OK) &&
         rbi_limit_follow(bus, cluster, policy) == 0) {
+        rbi_cluster_changed(bus, cluster); /* what was chosen by the one before */
         use_policy(cluster, policy);
         cluster->dispatch_stale |= rbi_hooks_bits(bus, cluster);
         bus->balance_all = bus->balance_all || rbi_hooks_mode(cluster) == RBI_BALANCE_ALL;
         rbi_realm_follow(bus, cluster);
-    } else {
-        free(policy);
-        bus->directory_revision = 0; /* replaced meanwhile: looked at again with the next tick */
+        return true;
     }
+    free(policy);
+    bus->directory_revision = 0; /* replaced meanwhile: looked at again with the next tick */
+    return false;
 }
 
 void rbi_cluster_look_policy(struct ringbus *bus, struct rbi_cluster *cluster)
@@ -85,8 +86,7 @@ void rbi_cluster_look_policy(struct ringbus *bus, struct rbi_cluster *cluster)
     }
     const int r = rbi_directory_read(&bus->directory, cluster->id, &head, NULL, 0);
     if (r == RBI_DIRECTORY_OK || r == RBI_DIRECTORY_ROOM) {
-        rbi_cluster_take_policy(bus, cluster, head.policy);
-        if (bus->directory_revision != 0) {
+        if (rbi_cluster_take_policy(bus, cluster, head.policy)) {
             cluster->policy_epoch = head.epoch;
         }
     }

@@ -501,6 +501,7 @@ static void reap(struct ringbus *bus)
             bus->reap_needed = true;
         }
     }
+    rbi_clusters_reap(bus);
 }
 
 /* ---- the public call ------------------------------------------------------------------------- */

@@ -33,11 +33,13 @@ import_path(const struct rbi_cluster *cluster, const char *realm, char *out, siz
            info.elements == RBI_PATH_CLUSTER_ELEMENTS;
 }
 
-static void release(struct ringbus *bus, struct rbi_cluster *import)
+/* What was chosen of it is chosen no more: @p cluster is to be made anew. */
+static void release(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_cluster *import)
 {
+    cluster->dispatch_stale |= RBI_DISPATCH_STALE;
     import->importers--;
-    if (import->importers == 0 && !import->named) {
-        rbi_cluster_drop(bus, import);
+    if (import->importers == 0 && !import->whole) {
+        rbi_cluster_narrow(bus, import);
     }
 }
 
@@ -48,7 +50,7 @@ void rbi_realm_release(struct ringbus *bus, struct rbi_cluster *cluster)
     cluster->imports = NULL;
     cluster->import_count = 0;
     for (unsigned i = 0; i < count; i++) {
-        release(bus, old[i]);
+        release(bus, cluster, old[i]);
     }
     free(old);
 }
@@ -82,7 +84,7 @@ void rbi_realm_follow(struct ringbus *bus, struct rbi_cluster *cluster)
     const struct rbi_realm_policy *realm = &rbi_cluster_policy(cluster)->realm;
     struct rbi_cluster **old = cluster->imports;
     const unsigned old_count = cluster->import_count;
-    const bool wanted = realm->mode == RBI_STAGE_PREFER && cluster->named && cluster->all;
+    const bool wanted = realm->mode == RBI_STAGE_PREFER && cluster->whole;
     char path[RBI_PATH_MAX + 1];
     cluster->imports = NULL;
     cluster->import_count = 0;
@@ -97,7 +99,8 @@ void rbi_realm_follow(struct ringbus *bus, struct rbi_cluster *cluster)
         }
     }
     for (unsigned i = 0; i < old_count; i++) {
-        release(bus, old[i]); /* after the new ones were taken: what stays is not let go of */
+        release(bus, cluster,
+                old[i]); /* after the new ones were taken: what stays is not let go of */
     }
     free(old);
 }

@@ -129,6 +129,9 @@ static bool go_on(struct ringbus *bus, struct rbi_end *end, const struct rbi_ret
     }
     rbi_cluster_refresh(bus, cluster);
     for (unsigned tries = keyed ? 1 : cluster->member_count; tries > 0; tries--) {
+        if ((cluster->dispatch_stale & RBI_DISPATCH_STALE) != 0) {
+            rbi_cluster_refresh(bus, cluster); /* the one before has ended its link */
+        }
         struct rbi_end *to = pick_next(bus, cluster, returned);
         if (to == NULL || !to->usable) {
             break;

@@ -28,6 +28,9 @@ static RBI_COLD int refuse(struct ringbus *bus, const struct rbi_cluster *cluste
     if (refusal->hook != RBI_HOOK_NONE) {
         return rbi_hooks_refuse(bus, cluster);
     }
+    if (refusal->error == RINGBUS_E_NO_MEMORY) {
+        return rbi_fail_errno(bus, -ENOMEM, "the choice of an instance");
+    }
     const enum rbi_route_stage stage = (enum rbi_route_stage)refusal->stage;
     const char *rule = rbi_hooks_rule_id(bus, rbi_cluster_policy(cluster), stage, refusal->rule);
     const char *by = rule[0] != '\0' ? " by " : "";
@@ -487,9 +490,13 @@ int rbi_send_any(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_
     return r == 0 ? 1 : r;
 }
 
-/* Everything but the plain message to a known peer. */
+/*
+ * Everything but the plain message to a known peer.
+ * @param end  chosen already, by choices that count: not to be chosen once more; NULL: nobody
+ */
 static __attribute__((noinline)) int send_other(struct ringbus *bus,
                                                 const struct ringbus_addr *to,
+                                                struct rbi_end *end,
                                                 uint64_t key,
                                                 const void *data,
                                                 size_t size,
@@ -505,6 +512,11 @@ static __attribute__((noinline)) int send_other(struct ringbus *bus,
                                .chunk = RBI_CHUNK_NONE};
     if (RBI_UNLIKELY(data == NULL && size > 0)) {
         return rbi_fail(bus, RINGBUS_E_ARGUMENT, "%zu bytes at NULL", size);
+    }
+    if (end != NULL) {
+        out.record_flags = to->instance == RINGBUS_ANY ? RBI_RECORD_ANY : 0U;
+        const int r = rbi_send_new(bus, end, &out);
+        return r == 0 ? 1 : r;
     }
     return rbi_send_any(bus, to, &out);
 }
@@ -528,7 +540,7 @@ static inline struct rbi_end *plain_end(struct ringbus *bus,
         end = rbi_cluster_pick(bus, bus->last_cluster, (flags & RINGBUS_KEY) != 0, key);
         *bits = RBI_RECORD_ANY;
     }
-    return RBI_LIKELY(end != NULL && end->usable && end->hindered == 0 &&
+    return RBI_LIKELY(end != NULL && end->usable &&
                       (to->incarnation == 0 || to->incarnation == end->peer.incarnation))
                ? end
                : NULL;
@@ -551,13 +563,13 @@ int ringbus_send(struct ringbus *bus,
                    size <= bus->inline_max)) {
         end = plain_end(bus, to, key, flags, &bits);
     }
-    if (RBI_LIKELY(end != NULL)) {
+    if (RBI_LIKELY(end != NULL && end->hindered == 0)) {
         bits |= ((flags & RINGBUS_KEY) != 0 ? RBI_RECORD_KEY : 0U) |
                 ((flags & RINGBUS_IDEMPOTENT) != 0 ? RBI_RECORD_IDEMPOTENT : 0U);
         r = rbi_send_plain(bus, end, rbi_record_meta(RBI_RECORD_ONEWAY, bits, 0, 0), key, data,
                            size, flags);
     } else {
-        r = send_other(bus, to, key, data, size, flags);
+        r = send_other(bus, to, end, key, data, size, flags);
     }
     rbi_leave(bus);
     return r;

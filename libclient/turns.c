@@ -127,9 +127,14 @@ void rbi_turns_look(struct ringbus *bus)
 {
     for (unsigned i = 0; i < bus->cluster_count; i++) {
         const struct rbi_cluster *cluster = bus->clusters[i];
+        if ((cluster->dispatch_stale & RBI_DISPATCH_STALE) != 0) {
+            continue; /* some of their links may be no more */
+        }
         for (unsigned c = 0; c < cluster->choice_count; c++) {
-            struct rbi_turns *turns = &cluster->choices[c]->turns;
-            if (turns->picked && !turns->stale && turns->balance.keyless == RBI_BALANCE_LEAST) {
+            struct rbi_choice *choice = cluster->choices[c];
+            struct rbi_turns *turns = &choice->turns;
+            if (turns->picked && !choice->stale && !turns->stale &&
+                turns->balance.keyless == RBI_BALANCE_LEAST) {
                 turns->picked = false;
                 copy_loads(turns);
             }

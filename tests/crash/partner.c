@@ -199,9 +199,8 @@ static void link_once(struct node *node, struct node *other, const char *path)
 {
     const node_event_fn on_event[] = {node->on_event, other->on_event};
     node->on_event = other->on_event = NULL;
-    const unsigned ready = node->events[RINGBUS_EVENT_READY];
     const unsigned down[] = {node->events[RINGBUS_EVENT_DOWN], other->events[RINGBUS_EVENT_DOWN]};
-    node_target(node, path, ready + 1, other);
+    node_target(node, path, 1, other);
     CHECK(ringbus_untarget(node->bus, path) == 0);
     RUN_UNTIL(node->events[RINGBUS_EVENT_DOWN] > down[0] &&
                   other->events[RINGBUS_EVENT_DOWN] > down[1],

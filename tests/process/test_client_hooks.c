@@ -195,6 +195,32 @@ static void test_filters(void **state)
     assert_int_equal(second.destroyed, 2);
 }
 
+/* A filter runs where a choice is made, which cannot be made once more within it. */
+static int sends(void *user, const struct ringbus_candidate *candidate)
+{
+    struct ringbus_addr *any = user;
+    struct ringbus_addr all = *any;
+    all.instance = RINGBUS_ALL;
+    (void)candidate;
+    CHECK(ringbus_send(caller.bus, any, 7, "x", 1, 0) == RINGBUS_E_BUSY);
+    CHECK(ringbus_send(caller.bus, any, 7, "x", 1, RINGBUS_KEY) == RINGBUS_E_BUSY);
+    CHECK(strstr(ringbus_errmsg(caller.bus), "inside a hook") != NULL);
+    CHECK(ringbus_send(caller.bus, &all, 7, "x", 1, 0) == MANY);
+    return 1;
+}
+
+static void test_a_filter_that_sends(void **state)
+{
+    (void)state;
+    struct ringbus_addr any = open_all(WORK);
+    const struct ringbus_hooks hooks = {
+        .struct_size = sizeof hooks, .name = "sends", .user = &any, .filter = sends};
+    CHECK(ringbus_hook(caller.bus, WORK, &hooks) > 0);
+    CHECK(ringbus_send(caller.bus, &any, 7, "x", 1, 0) == 1);
+    RUN_UNTIL(got() == MANY * MANY + 1, NODE_MS, ALL);
+    close_all();
+}
+
 /* ---- routers -------------------------------------------------------------------------------- */
 
 struct router {
@@ -202,6 +228,7 @@ struct router {
     int answer;
     unsigned asked;
     struct ringbus_routing saw;
+    char saw_tag[RINGBUS_TAG_MAX + 1]; /* saw.tag is lent for the call */
     const struct ringbus_addr *any;
 };
 
@@ -211,6 +238,7 @@ static int route(void *user, struct ringbus_routing *routing)
     struct ringbus_addr out;
     router->asked++;
     router->saw = *routing;
+    (void)snprintf(router->saw_tag, sizeof router->saw_tag, "%s", routing->tag);
     /* Whatever would change what is looked at. */
     CHECK(ringbus_poll(caller.bus, 1) == RINGBUS_E_BUSY);
     CHECK(ringbus_wait(caller.bus, 0) == RINGBUS_E_BUSY);
@@ -264,7 +292,7 @@ static void test_routers(void **state)
     assert_int_equal(then.saw.key, 63);
     assert_int_equal(then.saw.method, 13);
     assert_int_equal(then.saw.labels[3], 5);
-    assert_string_equal(then.saw.tag, "");
+    assert_string_equal(then.saw_tag, "");
     assert_int_equal(then.saw.keyed, 1);
     /* A tag; plain sends come by as well. */
     then.set.tag = "v2";
@@ -468,6 +496,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_filters, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_filter_that_sends, setup, teardown),
         cmocka_unit_test_setup_teardown(test_routers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_choosers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_custom_target, setup, teardown),

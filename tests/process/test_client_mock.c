@@ -217,6 +217,9 @@ static int answer_here(struct ringbus *bus,
     CHECK(request->size == 3 && memcmp(request->data, "abc", 3) == 0);
     CHECK(request->attributes->method == 7 && request->kind == RINGBUS_KIND_REQUEST);
     CHECK(ringbus_poll(bus, 1) == RINGBUS_E_BUSY);
+    struct ringbus_kept *kept = NULL;
+    CHECK(ringbus_keep(bus, request, &kept) == 0 && memcmp(kept->data, "abc", 3) == 0);
+    CHECK(ringbus_release(bus, kept) == 0);
     local_calls++;
     out->data = "local";
     out->size = 5;
@@ -284,6 +287,31 @@ static void test_wrong_rules(void **state)
     close_pair();
 }
 
+/* A program built against a later version, whose rules are larger. */
+static void test_rules_of_a_later_version(void **state)
+{
+    (void)state;
+    struct later {
+        struct ringbus_degrade rule;
+        uint64_t more;
+    } later[2] = {{.rule = rule(RINGBUS_DEGRADE_MOCK, RINGBUS_DEGRADE_MANUAL), .more = UINT64_MAX},
+                  {.rule = rule(RINGBUS_DEGRADE_MOCK, RINGBUS_DEGRADE_MANUAL), .more = UINT64_MAX}};
+    open_pair();
+    for (unsigned i = 0; i < 2; i++) {
+        later[i].rule.struct_size = sizeof later[i];
+        later[i].rule.method_low = later[i].rule.method_high = i + 1;
+        later[i].rule.mock = "abc" + i;
+        later[i].rule.mock_size = 3 - i;
+    }
+    set(&later[0].rule, 2);
+    ask(2);
+    assert_true(mocked);
+    assert_string_equal(reply, "bc");
+    later[0].rule.struct_size = sizeof later[0] - 1;
+    assert_int_equal(ringbus_degrade(client.bus, SERVER, &later[0].rule, 2), RINGBUS_E_ARGUMENT);
+    close_pair();
+}
+
 /* ---------------------------------------------------------------------------------------------- */
 
 static int setup(void **state)
@@ -306,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_triggers),
         cmocka_unit_test(test_local_callback),
         cmocka_unit_test(test_wrong_rules),
+        cmocka_unit_test(test_rules_of_a_later_version),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

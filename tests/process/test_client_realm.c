@@ -109,6 +109,71 @@ static void test_import_and_target(void **state)
     node_close(&caller);
 }
 
+/* An instance of it that is a target of its own stays; the others were there for the import. */
+static void test_import_and_one_of_its_instances(void **state)
+{
+    (void)state;
+    struct ringbus_addr shop;
+    struct ringbus_addr one;
+    open_caller(&shop);
+    node_open(&second, &cluster, SHOP("game_b") "/7");
+    node_open(&third, &cluster, SHOP("game_b") "/8");
+    CHECK(ringbus_target(caller.bus, SHOP("game_b") "/7", NULL, &one) == 0);
+    RUN_UNTIL(caller.events[RINGBUS_EVENT_READY] == 2, NODE_MS, &caller, &second, &third);
+    CHECK(ringbus_untarget(caller.bus, SHOP("game_b")) == RINGBUS_E_NOT_TARGET);
+    CHECK(ringbus_untarget(caller.bus, SHOP("game_a")) == 0);
+    RUN_UNTIL(caller.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &caller, &second, &third);
+    CHECK(ringbus_send(caller.bus, &one, 0, "", 0, 0) == 1);
+    expect(&second, 1);
+    CHECK(ringbus_untarget(caller.bus, SHOP("game_b") "/7") == 0);
+    RUN_UNTIL(caller.events[RINGBUS_EVENT_DOWN] == 2, NODE_MS, &caller, &second, &third);
+    node_close(&second);
+    node_close(&third);
+    node_close(&caller);
+}
+
+/* A whole target that is an import as well does not end with one of its instances. */
+static void test_target_and_one_of_its_instances(void **state)
+{
+    (void)state;
+    struct ringbus_addr shop;
+    struct ringbus_addr other;
+    open_caller(&shop);
+    node_open(&second, &cluster, SHOP("game_b") "/7");
+    RUN_UNTIL(caller.events[RINGBUS_EVENT_READY] == 1, NODE_MS, &caller, &second);
+    CHECK(ringbus_target(caller.bus, SHOP("game_b"), NULL, &other) == 0);
+    CHECK(ringbus_target(caller.bus, SHOP("game_b") "/7", NULL, NULL) == 0);
+    CHECK(ringbus_untarget(caller.bus, SHOP("game_b") "/7") == 0);
+    CHECK(ringbus_untarget(caller.bus, SHOP("game_a")) == 0);
+    RUN_UNTIL(ringbus_send(caller.bus, &other, 0, "", 0, 0) == 1, NODE_MS, &caller, &second);
+    expect(&second, 1);
+    assert_int_equal(caller.events[RINGBUS_EVENT_DOWN], 0);
+    CHECK(ringbus_untarget(caller.bus, SHOP("game_b")) == 0);
+    node_close(&second);
+    node_close(&caller);
+}
+
+/* Who has targeted an instance first imports as well, when all of the cluster is targeted. */
+static void test_imports_of_a_target_that_grew(void **state)
+{
+    (void)state;
+    struct ringbus_addr shop;
+    memset(&caller, 0, sizeof caller);
+    memset(&own, 0, sizeof own);
+    memset(&second, 0, sizeof second);
+    memset(&third, 0, sizeof third);
+    node_open(&own, &cluster, SHOP("game_a") "/3");
+    node_open(&second, &cluster, SHOP("game_b") "/7");
+    node_open(&caller, &cluster, "/game_a/eu/pc/w1/gate/gate/1");
+    CHECK(ringbus_target(caller.bus, SHOP("game_a") "/3", NULL, NULL) == 0);
+    RUN_UNTIL(caller.events[RINGBUS_EVENT_READY] == 1, NODE_MS, &caller, &own, &second);
+    CHECK(ringbus_target(caller.bus, SHOP("game_a"), NULL, &shop) == 0);
+    RUN_UNTIL(caller.events[RINGBUS_EVENT_READY] == 2, NODE_MS, &caller, &own, &second);
+    node_close(&own);
+    node_close(&second);
+    node_close(&caller);
+}
+
 /* A key whose owner, of another business, is not linked: the refusal names it, none of ours. */
 static void test_refusal_names_the_other_business(void **state)
 {
@@ -142,6 +207,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_own_first_then_in_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_import_and_target, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_import_and_one_of_its_instances, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_target_and_one_of_its_instances, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_imports_of_a_target_that_grew, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refusal_names_the_other_business, setup, teardown),
     };
     return cmocka_run_group_tests_name("realm", tests, NULL, NULL);
