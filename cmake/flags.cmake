@@ -39,4 +39,17 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT RINGBUS_SANITIZE)
     include(CheckIPOSupported)
     check_ipo_supported(RESULT ringbus_ipo LANGUAGES C OUTPUT ringbus_ipo_why)
     set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ${ringbus_ipo})
+    # With machine code beside it, so that tests link in no time (ringbus_quick_link()).
+    if(ringbus_ipo AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+        target_compile_options(ringbus_flags INTERFACE -ffat-lto-objects)
+    endif()
 endif()
+
+# ringbus_quick_link(TARGET): a program that is run by tests alone, and is not optimised as a whole:
+# each of some two hundred would take seconds for that.
+function(ringbus_quick_link target)
+    set_target_properties(${target} PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)
+    if(CMAKE_INTERPROCEDURAL_OPTIMIZATION AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+        target_link_options(${target} PRIVATE -fno-lto)
+    endif()
+endfunction()
