@@ -28,12 +28,12 @@ static inline void fetch_ahead(struct rbi_end *const *ends, unsigned count, unsi
 }
 
 /* The way of most broadcasts: a whole chunk without extension. 1; 0 not taken by it. */
-static int send_chunk(struct ringbus *bus,
-                      struct rbi_end *end,
-                      const struct rbi_outgoing *out,
-                      uint32_t meta,
-                      uint64_t offset,
-                      uint32_t free_count)
+static inline __attribute__((always_inline)) int send_chunk(struct ringbus *bus,
+                                                            struct rbi_end *end,
+                                                            const struct rbi_outgoing *out,
+                                                            uint32_t meta,
+                                                            uint64_t offset,
+                                                            uint32_t free_count)
 {
     struct rbi_record_ref ref = {.offset = offset, .size = out->size};
     uint32_t slot = 0;
