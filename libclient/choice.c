@@ -284,7 +284,7 @@ int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi
     offers_free(&offers);
     choice->by_key =
         mode == RBI_BALANCE_AUTO || mode == RBI_BALANCE_HASH || mode == RBI_BALANCE_MAGLEV;
-    choice->keyed.stale = true;
+    choice->keyed.stale = RBI_KEYED_STALE;
     choice->stale = !whole;
     if (whole && choice->result.again_ns != 0) {
         rbi_cluster_again(bus, cluster, choice->result.again_ns);

@@ -14,6 +14,7 @@
 #include "bus/route.h"
 #include "bus/route_class.h"
 #include "bus/table.h"
+#include "libclient/bound.h"
 
 struct rbi_cluster;
 struct rbi_end;
@@ -39,8 +40,12 @@ struct rbi_keyed {
     uint32_t *absent;      /* bit by member: died just now, its slots wait for it */
     uint32_t *shielded;    /* bit by member */
     unsigned room;         /* of members, ends, bits */
-    bool stale;            /* to be compared with the entries before the next pick by key */
+    uint8_t stale;         /* RBI_KEYED_*; not 0: the cold way */
+    struct rbi_bound bound;
 };
+
+#define RBI_KEYED_STALE 1U /* to be compared with the entries before the next pick by key */
+#define RBI_KEYED_BOUND 2U /* who is too busy is passed over */
 
 /*
  * Loads of so few are copied with each tick, so that a pick touches no line that a receiver

@@ -178,9 +178,13 @@ static RBI_COLD struct rbi_end *pick_key_cold(struct ringbus *bus,
                                               uint64_t key)
 {
     const struct rbi_keyed *keyed = &choice->keyed;
-    if (keyed->stale && rbi_keyed_make(bus, cluster, choice) != 0) {
+    if ((keyed->stale & RBI_KEYED_STALE) != 0 && rbi_keyed_make(bus, cluster, choice) != 0) {
         cluster->refusal.error = RINGBUS_E_NO_MEMORY;
         return NULL;
+    }
+    if ((keyed->stale & RBI_KEYED_BOUND) != 0) {
+        struct rbi_end *end = rbi_bound_end(choice, key, &cluster->diverted);
+        return end != NULL ? end : rbi_keyed_elsewhere(cluster, choice, key);
     }
     const uint16_t owner = keyed->owners[rbi_table_slot(key, keyed->table.shape.slots)];
     if (owner < keyed->table.member_count && keyed->ends[owner] != NULL) {
@@ -197,7 +201,7 @@ static inline struct rbi_end *pick_from(struct ringbus *bus,
 {
     if (keyed && RBI_LIKELY(choice->by_key)) {
         const struct rbi_keyed *table = &choice->keyed;
-        if (RBI_LIKELY(!table->stale)) {
+        if (RBI_LIKELY(table->stale == 0)) {
             const uint16_t owner = table->owners[rbi_table_slot(key, table->table.shape.slots)];
             if (RBI_LIKELY(owner < table->table.member_count && table->ends[owner] != NULL)) {
                 return table->ends[owner];

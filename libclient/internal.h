@@ -23,6 +23,7 @@
 #include "bus/wire.h"
 #include "bus/wire_stream.h"
 #include "libclient/attributes.h"
+#include "libclient/bound.h"
 #include "libclient/choice.h"
 #include "libclient/cluster.h"
 #include "libclient/control.h"

@@ -35,8 +35,9 @@ void rbi_keyed_free(struct rbi_keyed *keyed)
     free(keyed->ends);
     free(keyed->absent);
     free(keyed->shielded);
+    rbi_bound_free(&keyed->bound);
     memset(keyed, 0, sizeof *keyed);
-    keyed->stale = true;
+    keyed->stale = RBI_KEYED_STALE;
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -281,17 +282,22 @@ int rbi_keyed_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_
 {
     unsigned count = 0;
     struct rbi_keyed *keyed = &choice->keyed;
-    const struct rbi_table_shape shape = rbi_keyed_shape(&rbi_cluster_policy(cluster)->balance);
+    const struct rbi_balance_policy *policy = &rbi_cluster_policy(cluster)->balance;
+    const struct rbi_table_shape shape = rbi_keyed_shape(policy);
+    const bool bound = policy->hash_bound != 0 && shape.ranks > 1;
     struct rbi_table_member *members = members_of(bus, cluster, choice, &count);
     if (members == NULL || !reserve(keyed, count)) {
         free(members);
         return -ENOMEM;
     }
-    const int r = use_members(bus, keyed, &shape, members, count);
+    int r = use_members(bus, keyed, &shape, members, count);
     if (r == 0) {
         look_at_members(cluster, choice);
         tell_keyed(bus, cluster);
-        keyed->stale = false;
+        r = bound ? rbi_bound_make(choice, policy->hash_bound) : 0;
+    }
+    if (r == 0) {
+        keyed->stale = bound ? RBI_KEYED_BOUND : 0U;
     }
     return r;
 }

@@ -138,6 +138,7 @@ void rbi_turns_look(struct ringbus *bus)
                 turns->picked = false;
                 copy_loads(turns);
             }
+            rbi_bound_look(cluster->choices[c]);
         }
     }
 }

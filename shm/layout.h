@@ -86,8 +86,8 @@ struct rbi_side {
     uint64_t reserved4[15];
     /*
      * Owner as receiver: where the record lies that it handles; between two polls, up to where it
-     * has handled them, with RBI_SIDE_BETWEEN. Nobody looks before its end
-     * (libclient/undelivered.c): no order.
+     * has handled them, with RBI_SIDE_BETWEEN. Before its end
+     * (libclient/undelivered.c) it is looked at for a guess only (libclient/bound.c): no order.
      */
     rbi_au64 begun_pos;
     uint64_t reserved5[15];
