@@ -226,7 +226,10 @@ struct rbi_end *rbi_choice_end(const struct rbi_cluster *cluster, int32_t instan
 static bool is_target(const struct rbi_cluster *cluster, int32_t instance)
 {
     const struct rbi_member *member = rbi_member_find(cluster, instance);
-    return cluster->all || (member != NULL && member->wanted);
+    if (cluster->all && (member == NULL || !member->left_out)) {
+        return true;
+    }
+    return member != NULL && (cluster->all ? member->pinned : member->wanted);
 }
 
 static bool collect_ready(struct rbi_choice *choice, const struct offers *offers, bool custom)
@@ -279,7 +282,11 @@ int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi
     if (whole) {
         rbi_route_run(&input, &choice->memory, choice->entries, &choice->result);
         choice->realm = offers.clusters[choice->result.realm];
-        whole = collect_ready(choice, &offers, mode == RBI_BALANCE_CUSTOM);
+        if (cluster->subset != 0 && choice == cluster->choice) {
+            whole = rbi_subset_choose_of(bus, cluster, choice->entries, choice->result.entry_count,
+                                         offers.instances[0]);
+        }
+        whole = whole && collect_ready(choice, &offers, mode == RBI_BALANCE_CUSTOM);
     }
     offers_free(&offers);
     choice->by_key =

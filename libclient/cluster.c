@@ -74,6 +74,10 @@ static bool takes_dispatch(const struct rbi_member *member)
 void rbi_cluster_changed(struct ringbus *bus, struct rbi_cluster *cluster)
 {
     cluster->dispatch_stale |= RBI_DISPATCH_STALE;
+    if (cluster->subset != 0) {
+        cluster->subset_due = true;
+        rbi_target_at_most(bus, bus->now_ns);
+    }
     for (unsigned i = 0; cluster->importers > 0 && i < bus->cluster_count; i++) {
         if (bus->clusters[i]->import_count > 0) {
             bus->clusters[i]->dispatch_stale |= RBI_DISPATCH_STALE;

@@ -27,11 +27,12 @@ struct rbi_member {
     uint32_t incarnation;
     uint32_t state;
     uint32_t weight;
-    bool wanted; /* our targets include it */
-    bool pinned; /* targeted by its own path: kept while absent */
-    bool seen;   /* the daemon that we are connected to has named it */
-    bool named;  /* target is its own, not the cluster's */
-    bool denied; /* by the rules that hold: asked again when they change */
+    bool wanted;   /* our targets include it */
+    bool pinned;   /* targeted by its own path: kept while absent */
+    bool seen;     /* the daemon that we are connected to has named it */
+    bool named;    /* target is its own, not the cluster's */
+    bool left_out; /* by balance.subset: not linked to */
+    bool denied;   /* by the rules that hold: asked again when they change */
     struct rbi_target_terms target;
     struct rbi_end *end; /* NULL until introduced */
     uint64_t retry_ns;   /* when to introduce again; RBI_NEVER: no need */
@@ -65,11 +66,13 @@ struct rbi_cluster {
     bool known; /* the daemon named an instance at least once */
     /* RBI_DISPATCH_*; not 0: the cold way */
     uint8_t dispatch_stale;
-    bool panic;     /* its shields are ignored, as the daemon says */
-    bool held;      /* what an instance did not consume goes to another first (redeliver.c) */
-    bool redeliver; /* RINGBUS_ON_DOWN_REDELIVER */
-    bool custom;    /* the target's option: a chooser decides, whatever the policy says */
-    bool managed;   /* plain requests to any of it are asked as those with options (retry.h) */
+    bool panic;      /* its shields are ignored, as the daemon says */
+    bool held;       /* what an instance did not consume goes to another first (redeliver.c) */
+    bool redeliver;  /* RINGBUS_ON_DOWN_REDELIVER */
+    bool custom;     /* the target's option: a chooser decides, whatever the policy says */
+    bool managed;    /* plain requests to any of it are asked as those with options (retry.h) */
+    bool subset_due; /* links are to be brought in line with it */
+    uint32_t subset; /* balance.subset of the policy */
     uint32_t redeliver_ms;
     struct rbi_choice *choice; /* of the class of most messages: choices[0]; NULL: none yet */
     struct rbi_choice *choices[RBI_CHOICES_MAX];

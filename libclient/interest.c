@@ -73,7 +73,7 @@ struct rbi_cluster *rbi_cluster_add(struct ringbus *bus, const char *path)
     return cluster;
 }
 
-static void want_member(struct ringbus *bus, struct rbi_member *member)
+void rbi_member_want(struct ringbus *bus, struct rbi_member *member)
 {
     member->wanted = true;
     member->retry_ns = bus->now_ns;
@@ -99,7 +99,7 @@ static int target_instance(struct ringbus *bus,
     member->named = true;
     member->target = *target;
     if (member->incarnation != 0) {
-        want_member(bus, member);
+        rbi_member_want(bus, member);
     }
     return 0;
 }
@@ -120,7 +120,9 @@ void rbi_cluster_want_all(struct ringbus *bus,
     cluster->target = *target;
     for (unsigned m = 0; m < cluster->member_count; m++) {
         cluster->members[m].named = false;
-        want_member(bus, &cluster->members[m]);
+        if (!cluster->members[m].left_out) {
+            rbi_member_want(bus, &cluster->members[m]);
+        }
     }
     send_target(bus, cluster->path);
 }
@@ -213,8 +215,7 @@ static void drop_interest(struct ringbus *bus, struct rbi_end *end)
     }
 }
 
-static void
-untarget_member(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_member *member)
+void rbi_member_unwant(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_member *member)
 {
     member->wanted = false;
     member->pinned = false;
@@ -240,7 +241,7 @@ static bool drop_members(struct ringbus *bus, struct rbi_cluster *cluster)
     bool any = cluster->all;
     for (unsigned m = 0; m < cluster->member_count; m++) {
         if (!cluster->all && !cluster->members[m].pinned) {
-            untarget_member(bus, cluster, &cluster->members[m]);
+            rbi_member_unwant(bus, cluster, &cluster->members[m]);
         } else {
             any = true;
         }
@@ -419,7 +420,7 @@ static void resend_cluster(struct ringbus *bus, struct rbi_cluster *cluster)
         /* Who is not back yet cannot be introduced; its ADDED brings it here again. */
         if (cluster->members[m].wanted && cluster->members[m].end == NULL &&
             cluster->members[m].seen && cluster->members[m].incarnation != 0) {
-            want_member(bus, &cluster->members[m]);
+            rbi_member_want(bus, &cluster->members[m]);
         }
     }
     if (cluster->all) {

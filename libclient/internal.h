@@ -238,8 +238,8 @@ struct ringbus {
     uint64_t again_number; /* of the last of those */
     struct rbi_view *view; /* of the message whose callback runs */
     uint64_t life;         /* tells loans of this handle from another's */
-    bool closing; /* also when another has taken our name over (rights.c) */
-    bool takeover; /* REGISTER asks for the name of a living instance as well */
+    bool closing;          /* also when another has taken our name over (rights.c) */
+    bool takeover;         /* REGISTER asks for the name of a living instance as well */
     struct rbi_drain drain;
     bool daemon_lost_pending; /* events that the next poll reports */
     bool daemon_back_pending;
@@ -623,6 +623,25 @@ void rbi_cluster_again(struct ringbus *bus, struct rbi_cluster *cluster, uint64_
 void rbi_cluster_miss(struct ringbus *bus,
                       struct rbi_cluster *cluster,
                       const struct rbi_member *member);
+
+/* ---- subset.c, and of interest.c what it needs -------------------------------------------- */
+
+/**
+ * Notes whom the chain's entries leave us to link to. @return false: no memory
+ * @param instances  of the cluster itself, the first of the chain's
+ */
+bool rbi_subset_choose_of(const struct ringbus *bus,
+                          struct rbi_cluster *cluster,
+                          const struct rbi_route_entry *entries,
+                          unsigned count,
+                          const struct rbi_directory_instance *instances);
+/** The policy may say another number now. */
+void rbi_subset_follow(struct ringbus *bus, struct rbi_cluster *cluster);
+/** Brings the links in line, when something has changed. */
+void rbi_subset_tick(struct ringbus *bus, struct rbi_cluster *cluster);
+void rbi_member_want(struct ringbus *bus, struct rbi_member *member);
+/** Ends the link, too, unless the peer wants it. */
+void rbi_member_unwant(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_member *member);
 
 /* ---- choice.c, turns.c, keyed.c ------------------------------------------------------------- */
 

@@ -67,6 +67,9 @@ bool rbi_cluster_take_policy(struct ringbus *bus, struct rbi_cluster *cluster, u
         rbi_limit_follow(bus, cluster, policy) == 0) {
         rbi_cluster_changed(bus, cluster); /* what was chosen by the one before */
         use_policy(cluster, policy);
+        if (cluster->subset != rbi_cluster_policy(cluster)->balance.subset) {
+            rbi_subset_follow(bus, cluster);
+        }
         cluster->dispatch_stale |= rbi_hooks_bits(bus, cluster);
         bus->balance_all = bus->balance_all || rbi_hooks_mode(cluster) == RBI_BALANCE_ALL;
         rbi_realm_follow(bus, cluster);

@@ -208,7 +208,8 @@ struct rbi_member *rbi_member_add(struct rbi_cluster *cluster, int32_t instance)
     memset(member, 0, sizeof *member);
     member->instance = instance;
     member->retry_ns = RBI_NEVER;
-    member->wanted = cluster->all;
+    member->left_out = cluster->subset != 0; /* until it is chosen */
+    member->wanted = cluster->all && !member->left_out;
     return member;
 }
 
@@ -388,6 +389,7 @@ uint64_t rbi_target_tick(struct ringbus *bus, uint64_t now_ns)
             cluster->again_ns = RBI_NEVER;
             rbi_cluster_changed(bus, cluster);
         }
+        rbi_subset_tick(bus, cluster);
         next_ns = rbi_min_u64(next_ns, cluster->again_ns);
         for (unsigned m = 0; m < cluster->member_count; m++) {
             struct rbi_member *member = &cluster->members[m];
