@@ -74,12 +74,11 @@ static void enter(bool *places, const char *pattern, size_t length, size_t place
     }
 }
 
-bool rbi_glob_match(const char *pattern, size_t pattern_length, const char *text, size_t length)
+/** The pattern begins and ends with a star, and has something between them. */
+static bool
+match_places(const char *pattern, size_t pattern_length, const char *text, size_t length)
 {
     bool rows[2][RBI_GLOB_BYTES_MAX + 1] = {{false}};
-    if (pattern_length > RBI_GLOB_BYTES_MAX) {
-        return false;
-    }
     bool *now = rows[0];
     bool *next = rows[1];
     enter(now, pattern, pattern_length, 0);
@@ -107,4 +106,28 @@ bool rbi_glob_match(const char *pattern, size_t pattern_length, const char *text
         next = swap;
     }
     return now[pattern_length];
+}
+
+bool rbi_glob_match(const char *pattern, size_t pattern_length, const char *text, size_t length)
+{
+    const char *first = memchr(pattern, '*', pattern_length);
+    if (pattern_length > RBI_GLOB_BYTES_MAX || !first) {
+        return pattern_length == length && pattern_length <= RBI_GLOB_BYTES_MAX &&
+               memcmp(pattern, text, length) == 0;
+    }
+    /* Most patterns are not about this text, and say so before the first star or behind the last. */
+    const char *last = memrchr(first, '*', pattern_length - (size_t)(first - pattern));
+    const size_t before = (size_t)(first - pattern);
+    const size_t behind = pattern_length - (size_t)(last - pattern) - 1;
+    if (before + behind > length || memcmp(pattern, text, before) != 0 ||
+        memcmp(last + 1, text + length - behind, behind) != 0) {
+        return false;
+    }
+    const char *rest = text + before;
+    const size_t rest_length = length - before - behind;
+    const size_t stars = (size_t)(last - first) + 1;
+    if (stars == 1) {
+        return memchr(rest, '/', rest_length) == NULL;
+    }
+    return stars == 2 || match_places(first, stars, rest, rest_length);
 }
