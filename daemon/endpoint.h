@@ -55,9 +55,9 @@ struct rbi_endpoint {
     uint64_t drain_logs_withheld;    /* since the last line */
     struct rbi_endpoint_labels own;  /* as it says itself */
     struct rbi_endpoint_labels seen; /* as others see it: what the operator says goes before */
-    bool relabelled;                 /* seen is another by now, and is to be published */
-    bool visible;                    /* in the directory */
-    bool replaced;                   /* ends because another has taken its name over */
+    bool stale;    /* what others see of it is another by now, and is to be published */
+    bool visible;  /* in the directory */
+    bool replaced; /* ends because another has taken its name over */
     uint32_t slot;
     uint64_t cookie;
     uint32_t name_record;    /* in the book of names; 1-based, 0: none */

@@ -112,9 +112,12 @@ static void live_label_instances(struct rbi_daemon *daemon)
     RBI_LIST_EACH(node, spare, &daemon->registry.endpoints)
     {
         struct rbi_endpoint *endpoint = RBI_CONTAINER_OF(node, struct rbi_endpoint, in_registry);
+        const struct rbi_endpoint_labels before = endpoint->seen;
         if (endpoint->cluster && rbi_live_label(endpoint)) {
-            rbi_rights_forget(endpoint->peer); /* a rule may name its tags */
-            endpoint->relabelled = true;
+            endpoint->stale = true;
+            if (strcmp(before.tags, endpoint->seen.tags) != 0) {
+                rbi_rights_forget(endpoint->peer); /* a rule may name them */
+            }
         }
     }
 }
@@ -126,10 +129,8 @@ static uint64_t live_update_instances(struct rbi_daemon *daemon)
     RBI_LIST_EACH(node, spare, &daemon->registry.endpoints)
     {
         struct rbi_endpoint *endpoint = RBI_CONTAINER_OF(node, struct rbi_endpoint, in_registry);
-        if (endpoint->relabelled) {
-            endpoint->relabelled = false;
-            rbi_registry_update(daemon, endpoint);
-            changed++;
+        if (endpoint->stale) { /* with all others of its cluster */
+            changed += rbi_registry_update_stale(daemon, endpoint->cluster);
         }
     }
     return changed;

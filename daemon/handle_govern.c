@@ -291,7 +291,8 @@ static const char *govern_find_mock(const struct rbi_request *request, struct rb
     const unsigned long long method = strtoull(body->id.bytes, &end, 10);
     const bool number = body->id.length > 0 && *end == '\0' && method <= UINT32_MAX;
     (void)rbi_governance_policy(&layers, body->target.bytes, body->target.length, policy, NULL);
-    for (uint32_t i = 0; i < policy->degrade_count; i++) {
+    for (uint32_t i = 0; i < rbi_min_u64(policy->degrade_count, RBI_ARRAY_SIZE(policy->degrades));
+         i++) {
         const struct rbi_degrade *entry = &policy->degrades[i];
         const bool covers = number && entry->action == RBI_DEGRADE_MOCK &&
                             method >= entry->method_low && method <= entry->method_high;

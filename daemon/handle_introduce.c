@@ -168,6 +168,7 @@ void rbi_handle_introduce(const struct rbi_request *request)
         return;
     }
     link->charges = charges;
+    rbi_rights_note_link(link);
     link->side_bytes[0] = request->body->introduce.side_bytes;
     result = introduce_tell(request, link);
     if (result < 0) {

@@ -49,6 +49,22 @@ static void page_offer(struct page *page, const char *name, size_t length)
     page->count++;
 }
 
+/** Whether the element right below @p prefix on the way to @p path is on the page already. */
+static bool
+page_has(const struct page *page, const struct rbi_text *prefix, const char *path, size_t length)
+{
+    size_t name_length = 0;
+    const size_t name =
+        rbi_node_path_below(path, length, prefix->bytes, prefix->length, &name_length);
+    for (unsigned i = 0; name != 0 && i < page->count; i++) {
+        if (strlen(page->names[i]) == name_length &&
+            memcmp(page->names[i], path + name, name_length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /** Offers the element right below @p prefix on the way to @p path. @return whether there is one */
 static bool
 page_offer_below(struct page *page, const struct rbi_text *prefix, const char *path, size_t length)
@@ -74,7 +90,8 @@ static bool pages_nodes(const struct rbi_request *request, struct page *page)
         if (memcmp(node->path, path->bytes, rbi_min_u64(path->length, node->path_length)) != 0) {
             break;
         }
-        if (rbi_node_may_see(request->peer, node)) {
+        if (!page_has(page, path, node->path, node->path_length) &&
+            rbi_node_may_see(request->peer, node)) {
             any = page_offer_below(page, path, node->path, node->path_length) || any;
         }
     }
@@ -102,6 +119,7 @@ static bool pages_clusters(const struct rbi_request *request, struct page *page)
     while ((cluster = rbi_map_next(&request->daemon->registry.clusters, &cursor)) != NULL) {
         if (rbi_path_has_prefix(cluster->path.bytes, cluster->path.length, path->bytes,
                                 path->length) &&
+            !page_has(page, path, cluster->path.bytes, cluster->path.length) &&
             cluster_may_see(request->peer, cluster)) {
             any = page_offer_below(page, path, cluster->path.bytes, cluster->path.length) || any;
         }

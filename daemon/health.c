@@ -31,20 +31,19 @@ static void health_publish(void *context)
     {
         struct rbi_cluster_health *health =
             RBI_CONTAINER_OF(node, struct rbi_cluster_health, in_changed);
-        const struct rbi_cluster *cluster = health->cluster;
-        struct rbi_endpoint *told = NULL;
+        struct rbi_cluster *cluster = health->cluster;
         rbi_list_remove(node);
         for (uint32_t i = 0; i < cluster->member_count; i++) {
             struct rbi_endpoint *endpoint = cluster->members[i];
             rbi_health_ping(health, endpoint);
             /* Panic is the cluster's, and travels with the news of any of its instances. */
-            if (endpoint->visible &&
-                (endpoint->health.changed || (health->panic_changed && !told))) {
-                told = endpoint;
-                rbi_registry_update(daemon, endpoint);
+            if (endpoint->visible && (endpoint->health.changed || health->panic_changed)) {
+                endpoint->stale = true;
+                health->panic_changed = false;
             }
         }
         health->panic_changed = false;
+        (void)rbi_registry_update_stale(daemon, cluster);
     }
 }
 

@@ -15,6 +15,7 @@
 #include "daemon/loop.h"
 #include "daemon/map.h"
 #include "daemon/quota.h"
+#include "daemon/rights.h"
 
 struct rbi_daemon;
 struct rbi_endpoint;
@@ -40,6 +41,7 @@ struct rbi_link {
     uint32_t serial; /* of the INTRODUCE that waits for its answer */
     uint64_t side_bytes[2];
     struct rbi_link_charges charges;
+    struct rbi_link_rights rights;
     uint64_t methods_told; /* what its ends know of the right to send (rights.h), hashed */
     uint64_t created_ns;
     struct rbi_loop_timer timer;

@@ -287,6 +287,11 @@ void rbi_publish_withdraw(struct rbi_daemon *daemon, struct rbi_cluster *cluster
     rbi_directory_set_revision(&daemon->publish.writer, daemon->registry.revision);
 }
 
+void rbi_publish_revision(struct rbi_daemon *daemon)
+{
+    rbi_directory_set_revision(&daemon->publish.writer, daemon->registry.revision);
+}
+
 int rbi_publish_slot(struct rbi_daemon *daemon, uint32_t slot)
 {
     const struct rbi_publish *publish = &daemon->publish;

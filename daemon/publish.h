@@ -33,6 +33,8 @@ void rbi_publish_deinit(struct rbi_publish *publish);
  */
 RBI_MUST_CHECK int rbi_publish_cluster(struct rbi_daemon *daemon, struct rbi_cluster *cluster);
 void rbi_publish_withdraw(struct rbi_daemon *daemon, struct rbi_cluster *cluster);
+/** The revision alone: a snapshot is out that several changes were about. */
+void rbi_publish_revision(struct rbi_daemon *daemon);
 /** Its slot table, where it has one, as its members are now. */
 void rbi_publish_table(struct rbi_daemon *daemon, struct rbi_cluster *cluster);
 /** Adds a blob (blobs.h). @param bytes  of an entry that is in the store. @retval 0; -errno */

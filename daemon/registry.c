@@ -463,6 +463,48 @@ void rbi_registry_update(struct rbi_daemon *daemon, struct rbi_endpoint *endpoin
     }
 }
 
+/** Looks at the marked members of a cluster. @return whether others see one of them */
+static bool registry_prepare_stale(struct rbi_daemon *daemon, const struct rbi_cluster *cluster)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < cluster->member_count; i++) {
+        struct rbi_endpoint *endpoint = cluster->members[i];
+        if (endpoint->stale && endpoint->visible) {
+            registry_note_ready(daemon, endpoint);
+            rbi_health_member(endpoint);
+            endpoint->health.changed = false;
+            any = true;
+        }
+    }
+    return any;
+}
+
+uint64_t rbi_registry_update_stale(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
+{
+    uint64_t changed = 0;
+    uint64_t told = 0;
+    if (registry_prepare_stale(daemon, cluster)) {
+        registry_publish_or_log(daemon, cluster);
+    }
+    for (uint32_t i = 0; i < cluster->member_count; i++) {
+        struct rbi_endpoint *endpoint = cluster->members[i];
+        if (!endpoint->stale) {
+            continue;
+        }
+        endpoint->stale = false;
+        changed++;
+        if (endpoint->visible) {
+            /* The snapshot has all of them; each event has a revision of its own all the same. */
+            daemon->registry.revision += told++ != 0;
+            rbi_watch_notify(daemon, endpoint, RBI_CHANGE_UPDATED, RBI_REASON_NONE);
+        }
+    }
+    if (told > 1) {
+        rbi_publish_revision(daemon);
+    }
+    return changed;
+}
+
 void rbi_registry_hide(struct rbi_daemon *daemon,
                        struct rbi_endpoint *endpoint,
                        enum rbi_reason reason)

@@ -16,8 +16,8 @@
 #include <xxhash.h>
 
 #define LOG_LIMIT_NS (UINT64_C(10) * 1000 * 1000 * 1000)
-/* Links that are asked about in a row, before clients have their turn. */
-#define RIGHTS_BATCH 2048U
+/* Links that are asked about in a row, before clients have their turn: a few ms, whatever the rules. */
+#define RIGHTS_BATCH 128U
 
 int rbi_rights_init(struct rbi_rights *rights)
 {
@@ -82,6 +82,7 @@ static const struct rbi_acl_bound *rights_bound(struct rbi_peer *peer,
 void rbi_rights_forget(struct rbi_peer *peer)
 {
     peer->rights.epoch = 0;
+    peer->rights.change++;
 }
 
 /* ---- asking -------------------------------------------------------------------------------- */
@@ -166,14 +167,22 @@ bool rbi_rights_may_own(struct rbi_peer *peer,
     return may;
 }
 
+/** Whether its token opens the other, if it needs one. */
+static bool rights_token_opens(const struct rbi_endpoint *requester,
+                               const struct rbi_endpoint *server,
+                               struct rbi_text *why)
+{
+    return !server->cluster ||
+           !rbi_daemon_policy(server->daemon, server->cluster)->token_required ||
+           rbi_peer_token_opens(requester->peer, server, why);
+}
+
 bool rbi_rights_may_link(const struct rbi_endpoint *requester,
                          const struct rbi_endpoint *server,
                          struct rbi_text *why)
 {
-    struct rbi_daemon *daemon = server->daemon;
     return rbi_rights_may(requester->peer, RBI_ACL_CONNECT, server, why) &&
-           (!server->cluster || !rbi_daemon_policy(daemon, server->cluster)->token_required ||
-            rbi_peer_token_opens(requester->peer, server, why));
+           rights_token_opens(requester, server, why);
 }
 
 /* ---- methods ------------------------------------------------------------------------------- */
@@ -283,12 +292,36 @@ bool rbi_rights_admin_path(const struct rbi_request *request, const char *path, 
 
 /* ---- asking again -------------------------------------------------------------------------- */
 
+static struct rbi_link_rights rights_of_now(const struct rbi_link *link)
+{
+    return (struct rbi_link_rights){
+        .epoch = link->daemon->rights.epoch,
+        .changes = {link->requester->peer->rights.change, link->server->peer->rights.change}};
+}
+
+void rbi_rights_note_link(struct rbi_link *link)
+{
+    link->rights = rights_of_now(link);
+}
+
+/** What the rules say is as it was: only the token can be another, or be asked for by now. */
+static bool rights_as_before(const struct rbi_link *link)
+{
+    const struct rbi_link_rights now = rights_of_now(link);
+    return memcmp(&link->rights, &now, sizeof(now)) == 0;
+}
+
 void rbi_rights_recheck_link(struct rbi_link *link)
 {
     struct rbi_text why;
     struct rbi_peer *peer = link->requester->peer;
-    if (rbi_rights_may_link(link->requester, link->server, &why)) {
-        rbi_rights_tell_methods(link);
+    const bool as_before = rights_as_before(link);
+    if (as_before ? rights_token_opens(link->requester, link->server, &why)
+                  : rbi_rights_may_link(link->requester, link->server, &why)) {
+        if (!as_before) {
+            rbi_rights_tell_methods(link);
+            rbi_rights_note_link(link);
+        }
         return;
     }
     peer->rights.denied = true;
@@ -308,11 +341,12 @@ static void rights_recheck_some(void *context)
         if (link->number <= rights->checked) {
             continue;
         }
-        if (left-- == 0) {
+        if (left == 0) {
             rbi_loop_timer_set(daemon->loop, &rights->recheck_timer, rbi_loop_now_ns(daemon->loop),
                                rights_recheck_some, daemon);
             return;
         }
+        left -= !rights_as_before(link);
         rights->checked = link->number;
         rbi_rights_recheck_link(link);
     }

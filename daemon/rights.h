@@ -22,7 +22,8 @@ struct rbi_request;
 
 /** What is known of one client's rights. Zero: nothing yet. */
 struct rbi_peer_rights {
-    uint64_t epoch; /* of the rules that bound was made from; 0: of none */
+    uint64_t epoch;  /* of the rules that bound was made from; 0: of none */
+    uint32_t change; /* grows with each change of what is known of the client */
     struct rbi_acl_bound bound;
     char program[RBI_GLOB_MAX + 1]; /* path of its file; "" when no rule asks, or unknown */
     bool denied;                    /* was refused what other rules may allow */
@@ -101,6 +102,13 @@ bool rbi_rights_admin(const struct rbi_request *request, const struct rbi_endpoi
 /** The same for what is no endpoint: a cluster, a prefix, "/" for the daemon as a whole. */
 bool rbi_rights_admin_path(const struct rbi_request *request, const char *path, size_t length);
 
+/** What a link's right was asked of. Zero: it was not asked about yet. */
+struct rbi_link_rights {
+    uint64_t epoch;
+    uint32_t changes[2]; /* requester's, server's */
+};
+/** Its right has been asked for, and given: as long as nothing changes, it has it. */
+void rbi_rights_note_link(struct rbi_link *link);
 /** Ends a link that has no right to be. */
 void rbi_rights_recheck_link(struct rbi_link *link);
 /** Looks again at the links that an endpoint has asked for. */

@@ -191,6 +191,58 @@ static void test_override_is_of_one_instance_and_outlives_it(void **state)
     raw_close(&watcher);
 }
 
+/*
+ * A change about many instances of a cluster is one snapshot, and an event of its own for each of
+ * them, or a large cluster would be written as often as it has instances.
+ */
+static void test_change_of_many_is_one_snapshot(void **state)
+{
+    struct raw raws[4];
+    struct raw watcher;
+    struct raw_message message;
+    struct rbi_directory_view view;
+    struct seen before;
+    struct seen after;
+    assert_int_equal(loops_up(state, "", ""), 0);
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(raws); i++) {
+        char path[64];
+        (void)snprintf(path, sizeof(path), ECHO "/%u", i + 1);
+        assert_int_equal(raw_up(&raws[i], socket_path(), path), 0);
+    }
+    assert_int_equal(raw_up(&watcher, socket_path(), ""), 0);
+    look(&watcher, ECHO, &before);
+    /* Through two paths, and told once. */
+    assert_int_equal(raw_watch(&watcher, RBI_WIRE_TARGET, ECHO), 0);
+    assert_int_equal(raw_watch(&watcher, RBI_WIRE_WATCH, "/"), 0);
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(raws); i++) {
+        assert_int_equal(raw_expect(&watcher, RBI_WIRE_EVENT, &message, PATIENCE_MS), 0);
+        raw_message_deinit(&message);
+    }
+    reload(state,
+           "instances: {" ECHO "/1: {weight: 1}, " ECHO "/2: {weight: 2}, " ECHO
+           "/4: {weight: 4}}\n",
+           1);
+    for (uint64_t i = 1; i <= 3; i++) {
+        assert_int_equal(raw_receive(&watcher, &message, PATIENCE_MS), 0);
+        assert_int_equal(message.header.type, RBI_WIRE_EVENT);
+        assert_int_equal(message.body.event.change, RBI_CHANGE_UPDATED);
+        assert_int_equal(message.body.event.weight, i == 3 ? 4 : i);
+        assert_true(message.body.event.revision == before.head.epoch + i);
+        raw_message_deinit(&message);
+    }
+    expect_nothing(&watcher);
+    look(&watcher, ECHO, &after);
+    assert_true(after.head.epoch == before.head.epoch + 1);
+    assert_int_equal(after.instances[3].weight, 4);
+    assert_int_equal(rbi_directory_view_init(&view, watcher.directory.base, watcher.directory.size),
+                     0);
+    assert_true(rbi_directory_revision(&view) == before.head.epoch + 3);
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(raws); i++) {
+        raw_close(&raws[i]);
+    }
+    raw_close(&watcher);
+}
+
 /* All or nothing: a file with an error in one section changes none of the others (128). */
 static void test_reload_with_an_error_changes_nothing(void **state)
 {
@@ -215,6 +267,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LOOPS_BOTH(test_reload_changes_policies_of_named_clusters_only),
         LOOPS_BOTH(test_override_is_of_one_instance_and_outlives_it),
+        LOOPS_BOTH(test_change_of_many_is_one_snapshot),
         LOOPS_BOTH(test_reload_with_an_error_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
