@@ -10,6 +10,11 @@
 const struct rbi_ctl_command rbi_ctl_commands[] = {
     {"status", "", 0, 0, RBI_CTL_BUS, "what the daemon says about itself",
      "Prints the daemon's figures, one name and value a line.\n", rbi_ctl_status},
+    {"metrics", "[PREFIX]", 0, 1, RBI_CTL_SOCKET | RBI_CTL_WAIT,
+     "the same, and figures of instances, for Prometheus",
+     "In its text format, for a collector that reads files or runs commands. Series: a fixed\n"
+     "number, and some for each instance at or below PREFIX that is registered now.\n",
+     rbi_ctl_metrics},
     {"ls", "[PREFIX]", 0, 1, RBI_CTL_BUS | RBI_CTL_ALL, "endpoints below a prefix",
      "Prints one line for each endpoint: path, state, health as the daemon found it (ok,\n"
      "shielded, probed, ramp), weight, links, process, age, program.\n"

@@ -150,6 +150,7 @@ int rbi_ctl_finish(const struct rbi_ctl_args *args, int code);
 uint64_t rbi_ctl_now_ns(void);
 
 int rbi_ctl_status(const struct rbi_ctl_args *args);
+int rbi_ctl_metrics(const struct rbi_ctl_args *args);
 int rbi_ctl_ls(const struct rbi_ctl_args *args);
 int rbi_ctl_show(const struct rbi_ctl_args *args);
 int rbi_ctl_explain(const struct rbi_ctl_args *args);

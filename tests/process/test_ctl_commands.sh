@@ -75,7 +75,18 @@ holds $group/Echo/1 "$work/out"
 expect 0 "$CTL" ls --json $group/Echo
 json "$work/out"
 [ "$(wc -l <"$work/out")" -eq 2 ] || fail "ls lists $(cat "$work/out")"
-expect 1 grep -q /anon "$work/out"
+lacks /anon "$work/out"
+
+expect 0 "$CTL" metrics
+holds "ringbus_daemon_info{version=" "$work/out"
+holds "ringbus_instance_ready{path=\"$group/Echo/1\"} 1" "$work/out"
+holds "# TYPE ringbus_instance_sent_total counter" "$work/out"
+# Every line is a comment or a series with a number, and no series comes twice.
+[ -z "$(grep -vE '^(# (HELP|TYPE) ringbus_[a-z_]+ .+|ringbus_[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9]+)$' "$work/out")" ] || fail "metrics: no line of the format"
+expect 0 "$CTL" metrics
+[ -z "$(grep -v '^#' "$work/out" | sed 's/ [0-9]*$//' | sort | uniq -d)" ] || fail "metrics: a series comes twice"
+expect 0 "$CTL" metrics $group/Nobody
+lacks "ringbus_instance_ready[{]" "$work/out"
 
 # ---- call and ping -----------------------------------------------------------------------
 printf 'one\0two\377' >"$work/request"
@@ -151,7 +162,7 @@ holds "$group/Echo/1 DRAINING: drained" "$work/out"
 expect 0 "$CTL" ls $group/Echo
 holds DRAINING "$work/out"
 expect 0 "$CTL" ping --count 20 --interval 0 --json $group/Echo
-expect 1 grep -q '"peer":"[^"]*/Echo/1"' "$work/out"
+lacks '"peer":"[^"]*/Echo/1"' "$work/out"
 expect 0 "$CTL" drain --json $group/Echo/2
 json "$work/out"
 holds '"progress":"drained"' "$work/out"

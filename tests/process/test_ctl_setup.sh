@@ -55,6 +55,12 @@ holds() {
         fail "no '$text' in $*"
     }
 }
+# lacks PATTERN FILE: no line of it matches
+lacks() {
+    if grep -E -e "$1" "$2" >&2; then
+        fail "'$1' is in $2"
+    fi
+}
 # json FILE: every line is an object
 json() {
     python3 -c 'import json, sys

@@ -24,7 +24,7 @@ offers() {
 }
 offers s -- status show set send stage
 offers help pi -- ping
-offers send --l -- --lines
+offers send --li -- --lines
 offers status --l --
 offers ping --count "" --
 offers be -- bench

@@ -2,6 +2,7 @@
 /* The parts of ringbusctl that need no bus: command line, durations, JSON. */
 #include "daemon/ctl/ctl.h"
 #include "daemon/ctl/json.h"
+#include "daemon/ctl/metrics.h"
 #include "daemon/ctl/rows.h"
 #include "support/test.h"
 
@@ -230,6 +231,27 @@ static void test_age_and_names(void **state)
     assert_false(rbi_ctl_path_anonymous("/anonymous/local/host/uid0/client/x"));
 }
 
+/* Scenario 121: what others call themselves stays within its label. */
+static void test_label_values(void **state)
+{
+    char out[RBI_CTL_LABEL_ROOM];
+    char longest[2 * RBI_CTL_LABEL_MAX];
+    (void)state;
+    rbi_ctl_label_format("/a/b", out);
+    assert_string_equal(out, "/a/b");
+    rbi_ctl_label_format("a\"} 1\nb\\", out);
+    assert_string_equal(out, "a\\\"} 1\\nb\\\\");
+    rbi_ctl_label_format("\x01\x7f\xff", out);
+    assert_string_equal(out, "???");
+    rbi_ctl_label_format("", out);
+    assert_string_equal(out, "");
+    memset(longest, '"', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    rbi_ctl_label_format(longest, out);
+    assert_int_equal(strlen(out), RBI_CTL_LABEL_ROOM - 1);
+    assert_true(RBI_CTL_LABEL_MAX >= RINGBUS_PATH_MAX); /* two paths are two labels */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_json_text),
         cmocka_unit_test(test_exit_of_every_error),
         cmocka_unit_test(test_age_and_names),
+        cmocka_unit_test(test_label_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
