@@ -31,7 +31,7 @@ static void send_middle(struct group *group, unsigned operations)
     group->sent += operations;
 }
 
-static void send_in_turn(struct group *group, unsigned operations)
+static void send_to_any(struct group *group, unsigned operations)
 {
     for (unsigned i = 0; i < operations; i++) {
         group->errors += ringbus_send(group->client, &group->any, 0, payload, SMALL, 0) != 1;
@@ -117,8 +117,8 @@ const struct phase phases[] = {
     {"send-sleeper", GROUP_SLEEPER, 16, 512, NULL, send_small},
     {"send-1KiB", GROUP_ONE, 64, 30, NULL, send_middle},
     {"claim-commit", GROUP_ONE, 16, 512, NULL, claim_small},
-    {"in-turn-8", GROUP_8, 16, 512, NULL, send_in_turn},
-    {"in-turn-512", GROUP_512, 4, 8192, NULL, send_in_turn},
+    {"any-8", GROUP_8, 16, 512, NULL, send_to_any},
+    {"any-512", GROUP_512, 4, 8192, NULL, send_to_any},
     {"by-key-8", GROUP_8, 16, 512, NULL, send_by_key},
     {"by-key-512", GROUP_512, 16, 2048, NULL, send_by_key},
     {"publish-8", GROUP_8, 256, 16, NULL, publish},
