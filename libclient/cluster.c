@@ -227,6 +227,20 @@ static inline struct rbi_end *pick_from(struct ringbus *bus,
     return turns->ends[at];
 }
 
+/* By the operator, all of them: nothing that passes by itself. */
+static bool are_taken_out(const struct rbi_choice *choice)
+{
+    bool taken_out = false;
+    for (unsigned i = 0; i < choice->result.entry_count; i++) {
+        const uint8_t reason = choice->entries[i].reason;
+        if (reason == RBI_ROUTE_STARTING || reason == RBI_ROUTE_DRAINING) {
+            return false;
+        }
+        taken_out = taken_out || reason == RBI_ROUTE_ISOLATED || reason == RBI_ROUTE_STAGED;
+    }
+    return taken_out;
+}
+
 /* The chain has left nobody, or nobody that is linked. */
 static RBI_COLD void
 note_refusal(struct rbi_cluster *cluster, const struct rbi_choice *choice, bool keyed)
@@ -240,7 +254,7 @@ note_refusal(struct rbi_cluster *cluster, const struct rbi_choice *choice, bool 
         cluster->refusal.error = RINGBUS_E_DENIED;
     } else if (stage == RBI_ROUTE_HEALTH) {
         cluster->refusal.error = RINGBUS_E_SHIELDED;
-    } else if (stage != RBI_ROUTE_IN && stage != RBI_ROUTE_STATE) {
+    } else if (stage == RBI_ROUTE_STATE ? are_taken_out(choice) : stage != RBI_ROUTE_IN) {
         cluster->refusal.error = RINGBUS_E_NO_MATCH;
     } /* leaving, or not there at all: the members tell it better */
 }

@@ -13,6 +13,7 @@
 
 #define HALL "/game/eu/pc/w1/core/hall"
 #define CLUB "/game/eu/pc/w1/core/club"
+#define YARD "/game/eu/pc/w1/core/yard"
 #define GATE "/game/eu/pc/w1/core/gate"
 
 static const char config[] =
@@ -27,7 +28,8 @@ static const char config[] =
     "  - match: " CLUB "\n"
     "    tags: {canaries: [{id: early, tag: v2, share: 30%}]}\n"
     "instances:\n"
-    "  " HALL "/read-staged: {staged: true}\n";
+    "  " HALL "/read-staged: {staged: true}\n"
+    "  " YARD "/only: {isolated: true}\n";
 
 #define INSTANCES 9U
 #define CALLERS   3U
@@ -235,6 +237,26 @@ static void test_refusal_names_stage_and_rule(void **state)
     assert_non_null(strstr(ringbus_errmsg(callers[1].bus), "\"rules\" by nobody"));
 }
 
+/* It is there and linked, and out of dispatch: nothing that will pass by itself. */
+static void test_refusal_when_all_are_isolated(void **state)
+{
+    (void)state;
+    static struct node only;
+    struct ringbus_addr to;
+    struct ringbus *bus = callers[0].bus;
+    node_open(&only, &cluster, YARD "/only");
+    const unsigned ready = callers[0].events[RINGBUS_EVENT_READY];
+    assert_int_equal(ringbus_target(bus, YARD, NULL, &to), 0);
+    RUN_UNTIL(callers[0].events[RINGBUS_EVENT_READY] > ready, NODE_MS, &callers[0], &only);
+    assert_int_equal(ringbus_send(bus, &to, 0, "x", 1, 0), RINGBUS_E_NO_MATCH);
+    assert_non_null(strstr(ringbus_errmsg(bus), "\"state\""));
+    assert_int_equal(ringbus_send(bus, &to, 7, "x", 1, RINGBUS_KEY), RINGBUS_E_NO_MATCH);
+    assert_int_equal(ringbus_resolve(YARD "/only", &to), 0);
+    assert_int_equal(ringbus_send(bus, &to, 0, "x", 1, 0), 1);
+    assert_int_equal(ringbus_untarget(bus, YARD), 0);
+    node_close(&only);
+}
+
 /* ---- canaries ------------------------------------------------------------------------------ */
 
 static bool goes_to_canary(const struct ringbus_addr *to,
@@ -292,6 +314,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nobody_outside_gets_any),
         cmocka_unit_test(test_refusal_names_stage_and_rule),
+        cmocka_unit_test(test_refusal_when_all_are_isolated),
         cmocka_unit_test(test_canary_by_key_or_trace),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
