@@ -41,7 +41,7 @@ static const struct rbi_tree_field balance[] = {
     CHOICE("keyless", keyless, balances, "least",
            "For messages without a key, with auto, hash or maglev: least, rr, weighted or random."),
     FIELD(POWER, "slots", slots, 1024, 262144, "0",
-          "Slots of the hash table; 0: by the number of instances."),
+          "Slots of the hash table; 0: 65536. Another number moves nearly every key."),
     FIELD(NUMBER, "ranks", ranks, 1, 3, "3", "Owners of a slot in order, for failover."),
     FIELD(PERCENT, "hash_bound", hash_bound, 0, 1000, "0%",
           "Load of the owner, of the mean of all, above which the next rank is asked; 0%: never."),
