@@ -139,7 +139,7 @@ RINGBUS_API const char *ringbus_version(void);
 
 /* ---- addresses ------------------------------------------------------------------------- */
 
-/** instance: any one of the cluster, chosen by key or in turn. */
+/** instance: any one of the cluster, as its policy says: with a key its owner, else by load. */
 #define RINGBUS_ANY 0
 /** instance: every instance of the cluster (any negative value means the same). */
 #define RINGBUS_ALL (-1)
@@ -335,8 +335,8 @@ enum ringbus_event_type {
     RINGBUS_EVENT_SHIELDED = 20,
     RINGBUS_EVENT_UNSHIELDED = 21, /**< it gets messages again, at first a share of its weight */
     /**
-     * So many instances of a cluster are shielded that the shields are ignored: all that live get
-     * messages. addr is the cluster, path its path.
+     * So little of a cluster is healthy, by weight, that shields are ignored: all that live get
+     * messages, unless the policy is to fail then. addr is the cluster, path its path.
      */
     RINGBUS_EVENT_PANIC = 22,
     RINGBUS_EVENT_PANIC_OVER = 23, /**< enough are well again: shields count */
@@ -486,8 +486,8 @@ struct ringbus_options {
     int takeover;
     /**
      * RINGBUS_SLOTS_*: whether this instance follows which keys it owns. For those whose state
-     * goes by key. Takes the memory of a slot table (128 KiB), and the time to bring it up to
-     * date with each change of its cluster.
+     * goes by key. Takes the memory of two slot tables (128 KiB each by default), and the time to
+     * bring one up to date with each change of its cluster.
      */
     int slots;
 };
@@ -718,12 +718,14 @@ struct ringbus_target_options {
     uint32_t retry_tries;         /**< beyond the first, 1 to 7, default the policy's (1) */
     /**
      * A request of ringbus_request_with() that nobody can take now, whose instances or whose key's
-     * owner are there but not linked, waits for so long for the link: 0 not, to 60000 ms.
+     * owner are there but not linked (RINGBUS_E_NOT_READY) or have just died (_RESTARTING), waits
+     * for so long for the link: 0 not, to 60000 ms.
      */
     uint32_t wait_ms;
     /**
-     * 1: what is sent by ringbus_request_with() with a key whose owner is there but not linked goes
-     * to another instance, after wait_ms, marked with RINGBUS_MESSAGE_DIVERTED. 0: it fails.
+     * 1: what is sent by ringbus_request_with() with a key whose owner is not linked, or has just
+     * died, goes to another instance, after wait_ms, marked with RINGBUS_MESSAGE_DIVERTED. 0: it
+     * fails.
      */
     int divert;
     /**
@@ -737,7 +739,8 @@ struct ringbus_target_options {
 };
 
 /**
- * Declares interest in a cluster: its instances, present and future, are linked and kept.
+ * Declares interest in a cluster: its instances, present and future, are linked and kept; and
+ * those of the same cluster of other businesses that its policy imports.
  *
  * Returns at once; RINGBUS_EVENT_READY comes for each link. A cluster without instances,
  * or not known yet, is waited for.
@@ -1008,9 +1011,10 @@ RINGBUS_API int ringbus_report(struct ringbus *bus,
  * copied into a chunk of the pool and travel by reference. The first message to a receiver
  * maps the lane to it, which takes some ten microseconds.
  *
- * @param to     instance > 0: that one; RINGBUS_ANY: one of the READY instances, by the key
- *               with RINGBUS_KEY (consistent hash), else in turn; RINGBUS_ALL: every READY
- *               instance but the sender itself
+ * @param to     instance > 0: that one; RINGBUS_ANY: one of those that the stages of the
+ *               cluster's policy leave, with RINGBUS_KEY the one that owns the key, else by
+ *               default the one with less to do of two (docs/guide/dispatch.md);
+ *               RINGBUS_ALL: every READY instance but the sender itself
  * @param data   borrowed for the call; NULL when @p size is 0
  * @param size   0 to ringbus_size_max()
  * @param flags  RINGBUS_KEY, RINGBUS_MORE, RINGBUS_IDEMPOTENT
@@ -1019,7 +1023,16 @@ RINGBUS_API int ringbus_report(struct ringbus *bus,
  * @retval RINGBUS_E_LIMITED    nothing was sent: a limit of the cluster's policy is reached; retry
  *                              after ringbus_retry_after_us()
  * @retval RINGBUS_E_NO_CHUNK   nothing was sent; wait for returns, or open with a larger pool
- * @retval RINGBUS_E_NOT_READY, RINGBUS_E_DRAINING  nobody could take it now: retry, after an event
+ * @retval RINGBUS_E_NOT_READY, RINGBUS_E_DRAINING  nobody could take it now, or the key's owner
+ *         is not linked: retry, after an event
+ * @retval RINGBUS_E_RESTARTING the key's owner has died; it is back, or another takes over, within
+ *                              balance.rehash_delay of the policy (3 s): retry
+ * @retval RINGBUS_E_SHIELDED   the key's owner is shielded and the policy is to fail then; or all
+ *                              that could take it are: retry later, or ask another cluster
+ * @retval RINGBUS_E_NO_MATCH   a stage of the policy left nobody: the sentence names it and its
+ *                              rule, ringbus_explain() tells all
+ * @retval RINGBUS_E_DENIED     there is no right to the instance, to any of them, or to this
+ *                              method: the sentence names the rule
  * @retval RINGBUS_E_NO_INSTANCE, RINGBUS_E_NO_SERVICE, RINGBUS_E_PEER_GONE  nobody is there; an
  *         instance that comes is linked by itself
  * @retval RINGBUS_E_NOT_TARGET  ringbus_target() first
