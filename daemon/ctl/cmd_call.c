@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CALL_MAX ((size_t)64 << 20)
+#define CALL_MAX    ((size_t)64 << 20)
+#define WAIT_MAX_MS 60000U /* of struct ringbus_target_options */
 
 struct call {
     struct rbi_ctl_session session;
@@ -101,7 +102,8 @@ static int request(struct call *call, const unsigned char *data, size_t size)
     rbi_ctl_message_of(call->args, &options);
     options.timeout_ms = call->args->timeout_ms;
     /* One instance is linked then, which need not be the one that the tag or the key says. */
-    call->session.wait_ms = call->args->timeout_ms;
+    call->session.wait_ms =
+        call->args->timeout_ms < WAIT_MAX_MS ? call->args->timeout_ms : WAIT_MAX_MS;
     int r = rbi_ctl_session_target(&call->session, call->args->operands[0]);
     if (r != RBI_CTL_OK) {
         return r;

@@ -119,7 +119,7 @@ for n in 1 2 3; do
     echo "kept together" | "$CTL" send --lines --key client-7 $group/Plain || fail "send --key"
 done
 printf 'a\nb\n\nlast without newline' | "$CTL" send --lines $group/Plain/2 || fail "send"
-expect 0 "$CTL" call $group/Plain/1 <"$work/request"
+expect 0 "$CTL" call --timeout 2m $group/Plain/1 <"$work/request"
 [ ! -s "$work/out" ] || fail "recv without --echo answered with something"
 finish "$plain1" 0
 finish "$plain2" 0
