@@ -1550,7 +1550,7 @@ RINGBUS_API int ringbus_candidates(struct ringbus *bus,
     X(denied, "messages that came without the right to be sent, and were dropped")                 \
     X(not_owner, "requests refused because another instance owns their key")                       \
     X(limited_in, "requests of others that a limit of this cluster refused")                       \
-    X(shed, "requests of others refused because more came than could be done")\
+    X(shed, "requests of others refused because more came than could be done")                     \
     X(bad_choice, "messages refused because a hook named an instance that cannot take them")
 
 struct ringbus_stats {
