@@ -25,13 +25,13 @@ static void free_ends(struct ringbus *bus)
 
 void rbi_handle_free(struct ringbus *bus)
 {
+    rbi_hooks_free(bus); /* calls back: while all that a call may look at is there */
     /* Also of an open that failed: who targets us may have been introduced by then. */
     free_ends(bus);
     for (unsigned c = 0; c < bus->cluster_count; c++) {
         rbi_cluster_free(bus->clusters[c]);
     }
     free(bus->clusters);
-    rbi_hooks_free(bus);
     rbi_watched_deinit(&bus->watches);
     rbi_nodes_deinit(bus);
     rbi_events_deinit(&bus->events);

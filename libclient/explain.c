@@ -233,12 +233,15 @@ int ringbus_explain(struct ringbus *bus,
     rbi_leave(bus);
     if (r == 0) {
         const struct teller teller = {explain, tell, user};
+        const bool outer = bus->in_callback;
+        bus->in_callback = true; /* the handle stays, and what is mapped */
         tell_targets(&teller);
         tell_stages(&teller);
         tell_in(&teller);
         if (explain->by_key) {
             tell_owner(&teller, explain);
         }
+        bus->in_callback = outer;
         r = (int)(explain->by_key ? explain->result.keyed_count : explain->result.in_count);
     }
     rbi_explain_free(explain);

@@ -51,7 +51,7 @@ void rbi_gate_attach(struct ringbus *bus, struct rbi_end *end)
         end->gate_limits = calloc(1, sizeof *end->gate_limits);
         if (end->gate_limits == NULL) {
             end->gate_limits = old;
-            bus->gate.epoch = 0; /* tried again with the next tick */
+            bus->gate.missed = true; /* tried again with the next tick */
             bus->directory_revision = 0;
             return;
         }
@@ -62,6 +62,14 @@ void rbi_gate_attach(struct ringbus *bus, struct rbi_end *end)
     }
     free(old);
     follow_end(bus, end);
+}
+
+static void attach_all(struct ringbus *bus)
+{
+    bus->gate.missed = false;
+    for (unsigned i = 0; i < bus->end_count; i++) {
+        rbi_gate_attach(bus, bus->ends[i]);
+    }
 }
 
 static void take_policy(struct ringbus *bus, struct rbi_policy *policy)
@@ -75,9 +83,7 @@ static void take_policy(struct ringbus *bus, struct rbi_policy *policy)
         rbi_gate_init(gate);
     }
     rbi_store_rlx(&bus->page->state, bus->state);
-    for (unsigned i = 0; i < bus->end_count; i++) {
-        rbi_gate_attach(bus, bus->ends[i]);
-    }
+    attach_all(bus);
 }
 
 void rbi_gate_look(struct ringbus *bus)
@@ -85,6 +91,9 @@ void rbi_gate_look(struct ringbus *bus)
     struct rbi_gate *gate = &bus->gate;
     struct rbi_directory_cluster head;
     struct rbi_policy *policy = NULL;
+    if (gate->missed) {
+        attach_all(bus);
+    }
     if (rbi_directory_epoch(&bus->directory, bus->self.cluster) == gate->epoch) {
         return;
     }

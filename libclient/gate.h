@@ -38,6 +38,7 @@ struct rbi_gate {
     uint64_t waited_ns; /* of the last message that said it */
     uint64_t due_ns;    /* when the next of what is held may be read; RBI_NEVER */
     bool sheds;         /* links are gated for it */
+    bool missed;        /* a link has no limits yet, for want of memory */
 };
 
 /** What is to be done with a message of a gated link. */

@@ -133,12 +133,14 @@ void rbi_turns_look(struct ringbus *bus)
         for (unsigned c = 0; c < cluster->choice_count; c++) {
             struct rbi_choice *choice = cluster->choices[c];
             struct rbi_turns *turns = &choice->turns;
-            if (turns->picked && !choice->stale && !turns->stale &&
-                turns->balance.keyless == RBI_BALANCE_LEAST) {
+            if (choice->stale) {
+                continue;
+            }
+            if (turns->picked && !turns->stale && turns->balance.keyless == RBI_BALANCE_LEAST) {
                 turns->picked = false;
                 copy_loads(turns);
             }
-            rbi_bound_look(cluster->choices[c]);
+            rbi_bound_look(choice);
         }
     }
 }

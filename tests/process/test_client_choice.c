@@ -2,8 +2,10 @@
 /*
  * What was chosen, and what it was chosen from, while links and daemons come and go (features 2.2,
  * 2.8): no choice outlives its links, not even where memory is short; a message is chosen for
- * once, whatever hinders its sender; the policy is that of the daemon at hand.
+ * once, whatever hinders its sender; the policy is that of the daemon at hand. And a receiver's
+ * limits come with the memory for them.
  */
+#include "libclient/internal.h"
 #include "support/bus.h"
 #include "support/test.h"
 
@@ -14,16 +16,21 @@
 #define WORK      "/game/eu/pc/w1/core/work"
 #define TURN      "/game/eu/pc/w1/core/turn"
 #define TIGHT     "/game/eu/pc/w1/core/tight"
+#define GATED     "/game/eu/pc/w1/core/gated"
 #define WARM      20000 /* polls: enough for a tick to be hundreds of polls away */
 #define PAST_TICK 5000  /* and to be past it */
 #define ROUNDS    4
 
 static const char config[] = "clusters:\n"
+                             "  - match: \"" WORK "\"\n"
+                             "    balance: {mode: hash, hash_bound: 125%}\n"
                              "  - match: \"" TURN "\"\n"
                              "    balance: {keyless: rr}\n"
                              "    limits: [{id: wide, rate: 1000000}]\n"
                              "  - match: \"" TIGHT "\"\n"
-                             "    limits: [{id: tight, rate: 1, burst: 3}]\n";
+                             "    limits: [{id: tight, rate: 1, burst: 3}]\n"
+                             "  - match: \"" GATED "\"\n"
+                             "    limits: [{id: gate, scope: receiver, rate: 1, burst: 3}]\n";
 static const char config_after[] = "clusters:\n"
                                    "  - match: \"" WORK "\"\n"
                                    "    limits: [{id: tight, rate: 1, burst: 3}]\n";
@@ -92,6 +99,21 @@ static void poll_client(unsigned times)
     }
 }
 
+/* By turns and by key, of the class of most messages and of one of its own. */
+static void send_each_way(const struct ringbus_addr *any)
+{
+    const struct ringbus_part part = {.data = "", .size = 0};
+    struct ringbus_message_options options = {.struct_size = sizeof options, .tag = "v2"};
+    for (options.key = 0; options.key < 8; options.key++) {
+        options.flags = 0;
+        CHECK(ringbus_send_with(client.bus, any, &part, 1, &options) == 1);
+        CHECK(ringbus_send(client.bus, any, 0, "", 0, 0) == 1);
+        options.flags = RINGBUS_KEY;
+        CHECK(ringbus_send_with(client.bus, any, &part, 1, &options) == 1);
+        CHECK(ringbus_send(client.bus, any, options.key, "", 0, RINGBUS_KEY) == 1);
+    }
+}
+
 /* The loads of those that were chosen between are looked at with the next tick: who has ended
  * meanwhile is not (a sanitizer sees it). */
 static void test_no_choice_outlives_its_links(void **state)
@@ -100,10 +122,12 @@ static void test_no_choice_outlives_its_links(void **state)
     const struct ringbus_addr any = open_all(WORK);
     poll_client(WARM);
     for (unsigned i = 0; i < ROUNDS; i++) {
-        for (unsigned n = 0; n < 4; n++) {
+        send_each_way(&any);
+        node_close(&first);
+        for (unsigned n = 0; i % 2 == 0 && n < 4; n++) {
+            poll_client(1); /* only one of the choices is made anew */
             CHECK(ringbus_send(client.bus, &any, 0, "", 0, 0) == 1);
         }
-        node_close(&first);
         poll_client(PAST_TICK);
         RUN_UNTIL(client.events[RINGBUS_EVENT_DOWN] == i + 1, NODE_MS, &client, &second);
         poll_client(PAST_TICK);
@@ -195,6 +219,27 @@ static void test_policy_is_that_of_the_new_daemon(void **state)
     close_all();
 }
 
+/* A link for whose limits there was no memory gets them with the next tick that has it. */
+static void test_limits_of_a_receiver_come_with_memory(void **state)
+{
+    (void)state;
+    (void)open_all(GATED);
+    struct rbi_end *end = NULL;
+    for (unsigned i = 0; i < first.bus->end_count; i++) {
+        end = first.bus->ends[i]->loop ? end : first.bus->ends[i];
+    }
+    CHECK(end != NULL);
+    RUN_UNTIL(end->gate_limits != NULL, NODE_MS, &client, &first, &second);
+    free(end->gate_limits);
+    end->gate_limits = NULL;
+    no_memory = true;
+    rbi_gate_attach(first.bus, end);
+    no_memory = false;
+    CHECK(end->gate_limits == NULL);
+    RUN_UNTIL(end->gate_limits != NULL && end->gated, NODE_MS, &client, &first, &second);
+    close_all();
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -216,6 +261,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_limit_takes_no_turns, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_limit_is_for_attributes_too, setup, teardown),
         cmocka_unit_test_setup_teardown(test_policy_is_that_of_the_new_daemon, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_limits_of_a_receiver_come_with_memory, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,7 @@ static void on_row(void *user, const struct ringbus_explain_row *row)
 {
     struct told *all = user;
     CHECK(all->count < 64);
+    CHECK(ringbus_close(caller.bus, 0) == RINGBUS_E_BUSY);
     struct ringbus_explain_row *kept = &all->rows[all->count];
     *kept = *row;
     (void)snprintf(all->paths[all->count], RINGBUS_PATH_MAX + 1, "%s",

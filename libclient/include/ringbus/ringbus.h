@@ -1346,7 +1346,7 @@ struct ringbus_explain_row {
     uint64_t epoch;     /**< of the cluster's snapshot */
 };
 
-/** Called for each row, in order. */
+/** Called for each row, in order. A callback: ringbus_poll() and _close() are refused in it. */
 typedef void (*ringbus_explain_fn)(void *user, const struct ringbus_explain_row *row);
 
 /** Whose message of which kind. Start from zero; a zero field means this endpoint, or nothing. */
