@@ -115,7 +115,7 @@ bool rbi_glob_match(const char *pattern, size_t pattern_length, const char *text
         return pattern_length == length && pattern_length <= RBI_GLOB_BYTES_MAX &&
                memcmp(pattern, text, length) == 0;
     }
-    /* Most patterns are not about this text, and say so before the first star or behind the last. */
+    /* Most patterns are not about this text: their ends, before and behind all stars, say so. */
     const char *last = memrchr(first, '*', pattern_length - (size_t)(first - pattern));
     const size_t before = (size_t)(first - pattern);
     const size_t behind = pattern_length - (size_t)(last - pattern) - 1;

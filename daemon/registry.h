@@ -106,8 +106,9 @@ RBI_MUST_CHECK int rbi_registry_show(struct rbi_daemon *daemon, struct rbi_endpo
 /** Its state or weight has changed. */
 void rbi_registry_update(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint);
 /**
- * Publishes those members of a cluster that are marked as stale, in one snapshot, and tells of each.
- * A change that is about many instances costs a snapshot for each cluster, and not for each of them.
+ * Publishes those members of a cluster that are marked as stale, in one snapshot, and tells of
+ * each. A change that is about many instances costs a snapshot for each cluster, not for each of
+ * them.
  * @return how many were marked
  */
 uint64_t rbi_registry_update_stale(struct rbi_daemon *daemon, struct rbi_cluster *cluster);

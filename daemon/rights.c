@@ -16,7 +16,7 @@
 #include <xxhash.h>
 
 #define LOG_LIMIT_NS (UINT64_C(10) * 1000 * 1000 * 1000)
-/* Links that are asked about in a row, before clients have their turn: a few ms, whatever the rules. */
+/* Links that are asked about in a row, before clients have their turn: a few ms at most. */
 #define RIGHTS_BATCH 128U
 
 int rbi_rights_init(struct rbi_rights *rights)

@@ -15,27 +15,22 @@
 #define CALLERS    100U
 #define PICKS_MAX  100000U
 
-static const char config[] =
-    "clusters:\n"
-    "  - {match: \"" PAIR(
-        "weighted") "\", balance: {mode: weighted}}\n"
-                    "  - {match: \"" PAIR(
-                        "random") "\", balance: {mode: random}}\n"
-                                  "  - {match: \"" PAIR(
-                                      "hash") "\", balance: {mode: hash, keyless: weighted}}\n"
-                                              "  - {match: \"" PAIR(
-                                                  "sticky") "\", balance: {mode: rr, sticky: 1h}}\n"
-                                                            "  - {match: \"" PAIR(
-                                                                "brief") "\", balance: {mode: rr, "
-                                                                         "sticky: 20ms}}\n"
-                                                                         "instances:\n"
-                                                                         "  " PAIR(
-                                                                             "weighted") "/none: "
-                                                                                         "{weight: "
-                                                                                         "0}\n"
-                                                                                         "  " PAIR(
-                                                                                             "hash") "/none: {weight: 0}\n"
-                                                                                                     "quota: {control: 1000000, connects: 1000000}\n";
+#define WEIGHTED PAIR("weighted")
+#define RANDOM   PAIR("random")
+#define HASH     PAIR("hash")
+#define STICKY   PAIR("sticky")
+#define BRIEF    PAIR("brief")
+
+static const char config[] = "clusters:\n"
+                             "  - {match: \"" WEIGHTED "\", balance: {mode: weighted}}\n"
+                             "  - {match: \"" RANDOM "\", balance: {mode: random}}\n"
+                             "  - {match: \"" HASH "\", balance: {mode: hash, keyless: weighted}}\n"
+                             "  - {match: \"" STICKY "\", balance: {mode: rr, sticky: 1h}}\n"
+                             "  - {match: \"" BRIEF "\", balance: {mode: rr, sticky: 20ms}}\n"
+                             "instances:\n"
+                             "  " WEIGHTED "/none: {weight: 0}\n"
+                             "  " HASH "/none: {weight: 0}\n"
+                             "quota: {control: 1000000, connects: 1000000}\n";
 
 static struct cluster cluster;
 static struct node caller;
