@@ -180,6 +180,7 @@ static struct ringbus *open_client(void)
     check(ringbus_open(&options, &bus) == 0, ringbus_errmsg(NULL));
     (void)sem_wait(&fake.greeted);
     check(ringbus_target(bus, CLUSTER, NULL, NULL) == 0, "target");
+    check(ringbus_watch(bus, "/w") == 0, "watch");
     return bus;
 }
 

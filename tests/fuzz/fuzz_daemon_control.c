@@ -52,6 +52,8 @@ static void clean_up(void)
     (void)unlink(lock);
     (void)snprintf(lock, sizeof(lock), "%s.names", socket_path);
     (void)unlink(lock);
+    (void)snprintf(lock, sizeof(lock), "%s.nodes", socket_path);
+    (void)unlink(lock);
     (void)rmdir(folder);
     rbi_segment_deinit(&page);
     rbi_segment_deinit(&pool);
@@ -151,6 +153,17 @@ static void listen_to(int fd)
     rbi_fdlist_deinit(&fds);
 }
 
+/** What persists is taken away: it would be there for the next input. */
+static void remove_nodes(void)
+{
+    struct rbi_nodes *nodes = &daemon_under_test.nodes;
+    while (nodes->count > 0) { /* from the end: children are behind their parents */
+        struct rbi_node *last = nodes->all[nodes->count - 1];
+        check((last->flags & RBI_NODE_EPHEMERAL) == 0, "an ephemeral node is left");
+        check(rbi_node_remove(&daemon_under_test, last) == 0, "a node cannot be removed");
+    }
+}
+
 /** All charges of a client that is gone have come back: what the server has is left. */
 static void check_accounts(void)
 {
@@ -160,6 +173,7 @@ static void check_accounts(void)
     check(user && user->used[RBI_QUOTA_CONNECTIONS] == 1 && user->used[RBI_QUOTA_INSTANCES] == 1 &&
               user->used[RBI_QUOTA_BYTES] == page.size + pool.size &&
               user->used[RBI_QUOTA_LINKS] == 0 && user->used[RBI_QUOTA_WATCHES] == 0 &&
+              user->used[RBI_QUOTA_NODES] == 0 && user->used[RBI_QUOTA_NODE_BYTES] == 0 &&
               rbi_shares_empty(&user->foreign_bytes),
           "a charge is left");
     check(rbi_map_count(&daemon_under_test.quota.users) == 1, "a user is left");
@@ -192,6 +206,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(daemon_under_test.registry.endpoint_count == 1, "an endpoint is left");
     check(daemon_under_test.links.count == 0, "a link is left");
     check(daemon_under_test.watches.count == 0, "a watch is left");
+    remove_nodes();
     check_accounts();
     return 0;
 }
