@@ -43,7 +43,8 @@ struct store_head {
     uint16_t zero;
 };
 _Static_assert(sizeof(struct store_head) == 56, "without padding, which would be summed");
-#define STORE_RECORD_MAX (sizeof(struct store_head) + 2U * RBI_WIRE_TEXT_MAX + RBI_WIRE_DATA_MAX)
+#define STORE_RECORD_MAX                                                                           \
+    (sizeof(struct store_head) + RBI_PATH_MAX + RBI_WIRE_TEXT_MAX + RBI_WIRE_DATA_MAX)
 
 /* ---- records --------------------------------------------------------------------------- */
 

@@ -91,7 +91,7 @@ static int call_start(struct ringbus *bus, struct rbi_node_call *call, struct rb
 static void set_value(struct rbi_wire_node *body, const void *value, size_t size)
 {
     body->value.length = (uint16_t)size;
-    if (size != 0) {
+    if (value != NULL && size != 0) {
         memcpy(body->value.bytes, value, size);
     }
 }

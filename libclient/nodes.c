@@ -266,7 +266,7 @@ static int take_names(struct rbi_node_call *call, const struct rbi_data *names)
     call->names = all;
     for (size_t i = 0; i < names->length; i++) {
         const bool end = names->bytes[i] == '\n';
-        all[call->names_bytes + i] = end ? '\0' : (char)names->bytes[i];
+        all[call->names_bytes + i] = (char)(end ? 0U : names->bytes[i]);
         call->name_count += end ? 1U : 0U;
     }
     call->names_bytes += names->length;

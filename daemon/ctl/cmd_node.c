@@ -81,7 +81,7 @@ static int change(const struct rbi_ctl_args *args, enum rbi_node_what what, cons
 {
     struct rbi_wire_node body = {.what = (uint32_t)what, .revision = args->revision};
     struct rbi_ctl_control control;
-    union rbi_wire_body answer;
+    union rbi_wire_body answer = {.ok = {.value = 0}};
     int r = rbi_ctl_node_path_check(args, args->operands[0]);
     r = r == RBI_CTL_OK && what != RBI_NODE_REMOVE ? value_take(args, &body.value) : r;
     r = r == RBI_CTL_OK ? rbi_ctl_control_init(&control, args) : r;
