@@ -365,6 +365,10 @@ static bool record_is_node(const struct rbi_nodes *nodes, const struct rbi_node_
         return false;
     }
     const struct rbi_node *parent = parent_of(nodes, from->path, from->path_length);
+    const struct rbi_node *old = rbi_nodes_find(nodes, from->path, from->path_length);
+    if (old && old->children != 0 && from->flags & RBI_NODE_EPHEMERAL) {
+        return false; /* it could end before them */
+    }
     return parsed.parent_length == parsed.meta_length ||
            (parent && !(parent->flags & RBI_NODE_EPHEMERAL));
 }
