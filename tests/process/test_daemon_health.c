@@ -3,6 +3,7 @@
  * What the daemon reads of a caller's outcomes, whatever the caller puts there: features 2.4, the
  * host shield sums the pages of callers that may lie.
  */
+#include "daemon/code.h"
 #include "daemon/outcome.h"
 #include "support/cluster.h"
 #include "support/raw.h"
@@ -322,6 +323,28 @@ static void test_outcomes_of_no_possible_size_are_refused(void **state)
     rbi_segment_deinit(&own);
 }
 
+/* They cost the daemon a look four times a second: no more of them than there may be links. */
+static void test_outcomes_are_no_more_than_links_need(void **state)
+{
+    (void)state;
+    struct raw caller;
+    struct rbi_segment own;
+    const uint32_t links = 1024; /* quota.links, as shipped; of slots, so many as fill pages */
+    const uint32_t slots[] = {4 * links + 2 * (SLOTS + 4) - 4, 2 * links - 4};
+    assert_int_equal(raw_up(&caller, cluster.socket, ""), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        make(&own, slots[i]);
+        const struct rbi_wire_outcomes body = {.bytes = own.size};
+        assert_int_equal(raw_send(&caller, RBI_WIRE_OUTCOMES, &body, &own.fd, 1), 0);
+        if (i == 0) {
+            assert_int_equal(raw_expect_error(&caller), RBI_CODE_QUOTA);
+        }
+        assert_true(raw_silent(&caller, 50));
+        rbi_segment_deinit(&own);
+    }
+    raw_close(&caller);
+}
+
 static int up(void **state)
 {
     (void)state;
@@ -346,6 +369,7 @@ int main(void)
         cmocka_unit_test(test_idle_callers_cost_next_to_nothing),
         cmocka_unit_test(test_only_who_is_linked_may_blame),
         cmocka_unit_test(test_outcomes_of_no_possible_size_are_refused),
+        cmocka_unit_test(test_outcomes_are_no_more_than_links_need),
     };
     return cmocka_run_group_tests(tests, up, down);
 }
