@@ -46,7 +46,8 @@ struct rbi_centre_outcome {
 
 /**
  * Makes a version of these two texts hold.
- * @param applied, edits  NULL: as in the current version
+ * @param applied  NULL: as in the current version
+ * @param edits    the same
  * @param dry_run         only checks and counts
  */
 RBI_MUST_CHECK enum rbi_centre_result rbi_centre_commit(struct rbi_daemon *daemon,
