@@ -106,6 +106,7 @@ static void end(struct rbi_daemon *daemon)
 {
     rbi_publish_deinit(&daemon->publish);
     rbi_registry_deinit(&daemon->registry);
+    rbi_live_deinit(&daemon->live); /* the policies of what was restored */
 }
 
 static int duplicate(int fd)
