@@ -298,14 +298,16 @@ void rbi_node_scan(const struct rbi_request *request)
             break;
         }
         rbi_text_set(&state.after, node->path);
-        if (rbi_path_has_prefix(node->path, node->path_length, path->bytes, path->length) &&
-            rbi_node_may_see(request->peer, node)) {
-            rbi_node_event_fill(&event, node, RBI_CHANGE_ADDED, node->revision);
-            event.initial = 1;
-            rbi_peer_send(request->peer, RBI_WIRE_NODE_EVENT, &event, request->serial);
-        } else {
-            request->peer->rights.hidden = true;
+        if (!rbi_path_has_prefix(node->path, node->path_length, path->bytes, path->length)) {
+            continue;
         }
+        if (!rbi_node_may_see(request->peer, node)) {
+            request->peer->rights.hidden = true;
+            continue;
+        }
+        rbi_node_event_fill(&event, node, RBI_CHANGE_ADDED, node->revision);
+        event.initial = 1;
+        rbi_peer_send(request->peer, RBI_WIRE_NODE_EVENT, &event, request->serial);
     }
     rbi_peer_send(request->peer, RBI_WIRE_NODE_STATE, &state, request->serial);
 }

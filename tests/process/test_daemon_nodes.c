@@ -256,6 +256,25 @@ static void test_journal_does_not_grow(void **state)
     assert_int_equal(raw_status(cluster.socket, "nodes"), 2);
 }
 
+/* What could not outlive the daemon is not promised to; what need not, is had all the same. */
+static void test_without_a_place_nothing_is_promised(void **state)
+{
+    (void)state;
+    struct raw owner;
+    assert_int_equal(cluster_stop(&cluster), 0);
+    assert_int_equal(cluster_configure(&cluster, "daemon: {state_dir: /proc/none}\n"), 0);
+    assert_int_equal(cluster_start(&cluster), 0);
+    assert_int_equal(raw_up(&owner, cluster.socket, OWNER), 0);
+    assert_int_equal(refused(&owner, RBI_NODE_CREATE, NODE_PATH, 0), RBI_CODE_SYSTEM);
+    assert_true(cluster_log_wait(&cluster, "event=nodes_not_kept file=/proc/none/nodes", 1000));
+    assert_int_equal(refused(&owner, RBI_NODE_GET, NODE_PATH, 0), RBI_CODE_NO_SERVICE);
+    assert_true(done(&owner, RBI_NODE_CREATE, NODE_PATH, RBI_NODE_EPHEMERAL) != 0);
+    assert_true(done(&owner, RBI_NODE_SET, NODE_PATH, 0) != 0);
+    assert_true(done(&owner, RBI_NODE_REMOVE, NODE_PATH, 0) != 0);
+    assert_int_equal(raw_status(cluster.socket, "nodes"), 0);
+    raw_close(&owner);
+}
+
 #define NODES_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -268,6 +287,7 @@ int main(void)
         NODES_TEST(test_without_a_file_its_owner_is_believed),
         NODES_TEST(test_another_life_has_to_wait),
         NODES_TEST(test_journal_does_not_grow),
+        NODES_TEST(test_without_a_place_nothing_is_promised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
