@@ -44,6 +44,17 @@ static int receiver_gone(struct sender *sender, int error)
     return rbi_ctl_session_wait_ready(&sender->session);
 }
 
+/* It passes by itself: a limit, or the owner of the key is restarted. Within the time given. */
+static int try_later(struct sender *sender, int error, uint64_t *since_ns)
+{
+    const uint64_t now_ns = rbi_ctl_now_ns();
+    *since_ns = *since_ns != 0 ? *since_ns : now_ns;
+    if (now_ns - *since_ns >= (uint64_t)sender->session.args->timeout_ms * 1000000) {
+        return refused(sender, error);
+    }
+    return rbi_ctl_session_step(&sender->session, 10);
+}
+
 static int try_one(struct sender *sender, const void *data, size_t size, unsigned flags)
 {
     struct rbi_ctl_session *session = &sender->session;
@@ -60,6 +71,7 @@ static int try_one(struct sender *sender, const void *data, size_t size, unsigne
 /* Sends one message, waiting for room as long as it takes. @return exit code */
 static int send_one(struct sender *sender, const void *data, size_t size, unsigned flags)
 {
+    uint64_t since_ns = 0;
     for (;;) {
         int r = try_one(sender, data, size, flags);
         if (RBI_LIKELY(r > 0)) {
@@ -78,6 +90,8 @@ static int send_one(struct sender *sender, const void *data, size_t size, unsign
         } else if (r == RINGBUS_E_NOT_READY || r == RINGBUS_E_NO_INSTANCE ||
                    r == RINGBUS_E_PEER_GONE || r == RINGBUS_E_DRAINING) {
             r = receiver_gone(sender, r);
+        } else if (r == RINGBUS_E_RESTARTING || r == RINGBUS_E_LIMITED) {
+            r = try_later(sender, r, &since_ns);
         } else {
             r = refused(sender, r < 0 ? r : RINGBUS_E_INTERNAL);
         }

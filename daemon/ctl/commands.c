@@ -66,7 +66,8 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
      "sends standard input as one message, or as one a line",
      "PATH is a cluster (one of its instances takes each message: the one that has the key,\n"
      "or as the policy of the cluster says) or an instance. Waits until the receiver is\n"
-     "ready, waits again whenever its lane is full, and ends when everything was consumed.\n",
+     "ready, waits again whenever its lane is full, a limit is reached or the owner of the\n"
+     "key is restarted, and ends when everything was consumed.\n",
      rbi_ctl_send},
     {"recv", "PATH[/INSTANCE]", 1, 1, RBI_CTL_BUS | RBI_CTL_LINES | RBI_CTL_COUNT | RBI_CTL_ECHO,
      "is an instance: prints what it receives",

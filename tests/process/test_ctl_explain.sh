@@ -17,6 +17,7 @@ clusters:
       - {id: reads, methods: 1..9, mode: prefer, instance: 'read*'}
       - {id: seven, labels: [{mask: 0, value: 0}, {mask: 0xf, value: 7}], mode: strict, instance: 'none*'}
       - {id: trial, methods: 30, mode: strict, instance: 'read*', dry_run: true}
+  - {match: $group/Keyed, balance: {rehash_delay: 300ms}, limits: [{id: slow, rate: 20, burst: 1}]}
 rights:
   rules:
     - {id: no-entry, action: deny, verbs: [connect], from: $group/Gate/2, to: $group/Hall/read*}
@@ -74,6 +75,21 @@ holds "denied   $group/Hall/read1: rule no-entry: uid" "$work/out"
 expect 0 "$CTL" explain --json $group/Gate/2 $group/Hall
 json "$work/out"
 holds '"kind":"denied","path":"'"$group/Hall/read1"'"' "$work/out"
+
+# ---- an owner that dies, and a limit: send waits for what passes by itself ---------------
+background keyed_1 "$CTL" recv --lines $group/Keyed/1
+first=$last
+background keyed_2 "$CTL" recv --lines $group/Keyed/2
+both_there() { [ "$("$CTL" ls --json $group/Keyed | grep -c '"state":"READY"')" -eq 2 ]; }
+until_true "the owners are not there" both_there
+key=0
+until "$CTL" explain --key "k$key" - $group/Keyed | grep -q "^owner .*/1\$"; do key=$((key + 1)); done
+kill -KILL "$first"
+wait "$first" 2>/dev/null || true
+until_true "nobody waits for it" sh -c "'$CTL' explain --key k$key - $group/Keyed | grep '^owner.*died'"
+printf 'one\ntwo\nthree\n' >"$work/lines"
+expect 0 "$CTL" send --lines --key "k$key" $group/Keyed <"$work/lines"
+until_true "not all has come" cmp "$work/lines" "$work/keyed_2"
 
 # ---- nobody, and wrong command lines -----------------------------------------------------
 expect 4 "$CTL" explain --labels 0,7 $group/Gate/1 $group/Hall
