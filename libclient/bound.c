@@ -68,34 +68,36 @@ int rbi_bound_make(struct rbi_choice *choice, uint32_t percent)
 }
 
 /*
- * Of the messages that we counted those are left whose part of the lane is not handled yet. Which
- * that is says begun_pos, at once and roughly; read_pos is said by batches only. Untrusted: a
- * position that cannot be changes nothing.
+ * Those are left whose part of the lane is not handled yet. Which that is says begun_pos, at once
+ * and roughly; read_pos is said by batches only. Untrusted: a position that cannot be changes
+ * nothing.
  */
-static void
-recount_member(const struct rbi_end *end, struct rbi_least_member *member, uint64_t *from)
+uint32_t rbi_bound_left(const struct rbi_end *end, uint32_t count, uint64_t *from)
 {
+    if (end->loop) {
+        return 0;
+    }
     const uint64_t bytes = end->tx.pos - *from;
     const uint64_t begun = rbi_load_rlx(end->peer_begun_pos) & ~RBI_SIDE_BETWEEN;
     const uint64_t left = end->tx.pos - begun;
     if (left == 0) {
-        member->unread = 0;
         *from = begun;
-    } else if (left < bytes) {
-        member->unread = (uint32_t)rbi_max_u64(member->unread * left / bytes, 1);
-        *from = begun;
+        return 0; /* also those that were counted, and found no room */
     }
+    if (left >= bytes) {
+        return count;
+    }
+    *from = begun;
+    return (uint32_t)rbi_max_u64(count * left / bytes, 1);
 }
 
 static void recount(struct rbi_keyed *keyed)
 {
     struct rbi_bound *bound = &keyed->bound;
     for (unsigned i = 0; i < keyed->table.member_count; i++) {
-        const struct rbi_end *end = keyed->ends[i];
-        if (end == NULL || end->loop) {
-            bound->members[i].unread = 0;
-        } else if (bound->members[i].unread != 0) {
-            recount_member(end, &bound->members[i], &bound->from[i]);
+        struct rbi_least_member *member = &bound->members[i];
+        if (keyed->ends[i] != NULL && member->unread != 0) {
+            member->unread = rbi_bound_left(keyed->ends[i], member->unread, &bound->from[i]);
         }
     }
     refresh(keyed);

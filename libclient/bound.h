@@ -23,6 +23,11 @@ struct rbi_bound {
     uint64_t again; /* how many, until that is due */
 };
 
+/**
+ * How many of @p count messages that were written to a lane behind @p from are not handled yet.
+ * @param from  advanced to where they begin now
+ */
+uint32_t rbi_bound_left(const struct rbi_end *end, uint32_t count, uint64_t *from);
 void rbi_bound_free(struct rbi_bound *bound);
 /** For the table that was made just now. @return 0; -ENOMEM */
 int rbi_bound_make(struct rbi_choice *choice, uint32_t percent);

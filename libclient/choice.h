@@ -53,6 +53,13 @@ struct rbi_keyed {
  */
 #define RBI_LOADS_COPIED 16U
 
+/** What a caller has sent to one and it has not handled, as far as that is known. */
+struct rbi_unhandled {
+    uint64_t from;  /* written to its lane after that */
+    uint32_t count; /* messages */
+    uint32_t shown; /* of them the balancer adds to what the receiver says */
+};
+
 /** The balancer of messages without a key, over those that are not suspect, or all when all are. */
 struct rbi_turns {
     bool stale;  /* to be set up before the next pick */
@@ -62,6 +69,7 @@ struct rbi_turns {
     struct rbi_end **ends;
     struct rbi_least_member *members;
     uint32_t *weights;
+    struct rbi_unhandled *unhandled;
     void *memory; /* of the balancer */
     size_t memory_bytes;
     struct rbi_balance balance;

@@ -20,6 +20,7 @@ void rbi_turns_free(struct rbi_turns *turns)
     free(turns->ends);
     free(turns->members);
     free(turns->weights);
+    free(turns->unhandled);
     free(turns->memory);
 }
 
@@ -34,8 +35,10 @@ static bool reserve(struct rbi_turns *turns, unsigned count)
     turns->ends = calloc(count, sizeof *turns->ends);
     turns->members = calloc(count, sizeof *turns->members);
     turns->weights = calloc(count, sizeof *turns->weights);
-    turns->room =
-        turns->ends != NULL && turns->members != NULL && turns->weights != NULL ? count : 0;
+    turns->unhandled = calloc(count, sizeof *turns->unhandled);
+    const bool whole = turns->ends != NULL && turns->members != NULL && turns->weights != NULL &&
+                       turns->unhandled != NULL;
+    turns->room = whole ? count : 0;
     return turns->room == count;
 }
 
@@ -48,10 +51,27 @@ _Static_assert(offsetof(struct rbi_page, load_ewma_ns) ==
                    offsetof(struct rbi_page, load_depth) + sizeof(rbi_au64),
                "side by side, as a balancer wants them");
 
+/*
+ * A receiver that is inside a handler says nothing of what has come since: what we have sent and it
+ * has not begun waits there in any case.
+ */
+static void look_at(struct rbi_turns *turns, unsigned i)
+{
+    struct rbi_least_member *member = &turns->members[i];
+    struct rbi_unhandled *unhandled = &turns->unhandled[i];
+    const uint64_t depth = rbi_load_rlx(&rbi_turns_load(turns->ends[i])[RBI_LEAST_DEPTH]);
+    unhandled->count += member->unread - unhandled->shown;
+    if (unhandled->count != 0) {
+        unhandled->count = rbi_bound_left(turns->ends[i], unhandled->count, &unhandled->from);
+    }
+    unhandled->shown = unhandled->count > depth ? unhandled->count - (uint32_t)depth : 0;
+    member->unread = unhandled->shown;
+}
+
 static void copy_loads(struct rbi_turns *turns)
 {
     for (unsigned i = 0; i < turns->count; i++) {
-        turns->members[i].unread = 0; /* what was sent before is in its own count now */
+        look_at(turns, i);
         if (turns->count <= RBI_LOADS_COPIED) {
             const rbi_au64 *load = rbi_turns_load(turns->ends[i]);
             rbi_store_rlx(&turns->copies[i][RBI_LEAST_DEPTH], rbi_load_rlx(&load[RBI_LEAST_DEPTH]));
@@ -71,6 +91,8 @@ static void collect(struct rbi_turns *turns, const struct rbi_choice *choice, bo
         turns->ends[turns->count] = end;
         turns->members[turns->count] =
             (struct rbi_least_member){.load = rbi_turns_load(end), .weight = choice->weights[i]};
+        turns->unhandled[turns->count] =
+            (struct rbi_unhandled){.from = end->loop ? 0 : end->tx.pos};
         turns->count++;
     }
     for (unsigned i = 0; turns->count <= RBI_LOADS_COPIED && i < turns->count; i++) {

@@ -163,9 +163,9 @@ static void test_weight_0(void **state)
     /* All have 0: nobody is chosen, and the error says what is the matter. */
     node_close(&pair[1]);
     RUN_UNTIL(caller.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &caller, &pair[0]);
-    int r = 0;
-    RUN_UNTIL((r = ringbus_send(caller.bus, &any, 1, "", 0, 0)) < 0, NODE_MS, &caller, &pair[0]);
-    assert_int_equal(r, RINGBUS_E_NO_INSTANCE);
+    RUN_UNTIL(ringbus_send(caller.bus, &any, 1, "", 0, 0) == RINGBUS_E_NO_INSTANCE, NODE_MS,
+              &caller, &pair[0]);
+    assert_int_equal(pair[0].messages, 0);
     node_close(&caller);
     node_close(&pair[0]);
 
@@ -232,6 +232,24 @@ static void test_sticky(void **state)
     close_all();
 }
 
+/* One that does not come to reading has what was sent to it, whatever it said before. */
+static void test_least_sees_who_is_stuck(void **state)
+{
+    (void)state;
+    struct ringbus_addr any = open_pair(PAIR("least"), "a", 100, "b", 100);
+    for (unsigned i = 0; i < 400; i++) {
+        const uint64_t before = pair[0].messages;
+        CHECK(ringbus_send(caller.bus, &any, 0, "", 0, 0) == 1);
+        for (unsigned steps = 0; steps < 8 && pair[0].messages == before; steps++) {
+            struct node *const nodes[] = {&caller, &pair[0]};
+            nodes_step(nodes, 2);
+        }
+    }
+    RUN_UNTIL(pair[0].messages + pair[1].messages == 400, NODE_MS, ALL);
+    assert_true(pair[0].messages > 300);
+    close_all();
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -252,6 +270,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_weight_0, setup, teardown),
         cmocka_unit_test_setup_teardown(test_first_picks_differ, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sticky, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_least_sees_who_is_stuck, setup, teardown),
     };
     return cmocka_run_group_tests_name("weights", tests, NULL, NULL);
 }
