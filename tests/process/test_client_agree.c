@@ -26,7 +26,9 @@ static const char config[] =
     "  - {match: \"" STORE "\", balance: {mode: hash, rehash_delay: 60s}}\n"
     "quota: {instances: 4096, control: 1000000, connects: 1000000}\n";
 
-/* Of ringbus_key("player-0") and so on. Callers of two releases share a bus: never changed. */
+/*
+ * Of ringbus_key("player-0") and so on. Callers of two releases share a bus: never to be changed.
+ */
 static const unsigned char golden[] = {3, 2, 1, 1, 2, 3, 5, 3, 5, 1, 1, 4, 3, 4, 3, 1, 2, 4, 5, 1};
 
 static struct cluster cluster;

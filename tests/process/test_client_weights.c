@@ -11,20 +11,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PAIR(mode) "/game/eu/pc/w1/core/" mode
-#define CALLERS    100U
-#define PICKS_MAX  100000U
-
-#define WEIGHTED PAIR("weighted")
-#define RANDOM   PAIR("random")
-#define HASH     PAIR("hash")
-#define STICKY   PAIR("sticky")
-#define BRIEF    PAIR("brief")
+#define WEIGHTED  "/game/eu/pc/w1/core/weighted"
+#define RANDOM    "/game/eu/pc/w1/core/random"
+#define HASH      "/game/eu/pc/w1/core/hash"
+#define STICKY    "/game/eu/pc/w1/core/sticky"
+#define BRIEF     "/game/eu/pc/w1/core/brief"
+#define LEAST     "/game/eu/pc/w1/core/least"
+#define CALLERS   100U
+#define PICKS_MAX 100000U
 
 static const char config[] = "clusters:\n"
                              "  - {match: \"" WEIGHTED "\", balance: {mode: weighted}}\n"
                              "  - {match: \"" RANDOM "\", balance: {mode: random}}\n"
                              "  - {match: \"" HASH "\", balance: {mode: hash, keyless: weighted}}\n"
+                             "  - {match: \"" LEAST "\", balance: {mode: least}}\n"
                              "  - {match: \"" STICKY "\", balance: {mode: rr, sticky: 1h}}\n"
                              "  - {match: \"" BRIEF "\", balance: {mode: rr, sticky: 20ms}}\n"
                              "instances:\n"
@@ -119,13 +119,13 @@ static void test_shares(void **state)
 {
     (void)state;
     const unsigned picks = FULL_OR(PICKS_MAX, 10000U / TEST_SCALE);
-    struct ringbus_addr any = open_pair(PAIR("weighted"), "a", 21, "b", 11);
+    struct ringbus_addr any = open_pair(WEIGHTED, "a", 21, "b", 11);
     send_many(&any, picks, 0);
     check_share(picks, 21, 11);
     assert_true(longest_run(picks) <= 3);
     close_all();
 
-    any = open_pair(PAIR("weighted"), "a", 1000, "b", 1);
+    any = open_pair(WEIGHTED, "a", 1000, "b", 1);
     send_many(&any, picks, 0);
     check_share(picks, 1000, 1);
     if (picks > 1001) {
@@ -133,12 +133,12 @@ static void test_shares(void **state)
     }
     close_all();
 
-    any = open_pair(PAIR("random"), "a", 21, "b", 11);
+    any = open_pair(RANDOM, "a", 21, "b", 11);
     send_many(&any, FULL_OR(PICKS_MAX, 10000U), 0); /* four sigma are 1.9 % */
     check_share(FULL_OR(PICKS_MAX, 10000U), 21, 11);
     close_all();
 
-    any = open_pair(PAIR("hash"), "a", 21, "b", 11);
+    any = open_pair(HASH, "a", 21, "b", 11);
     send_many(&any, FULL_OR(PICKS_MAX, 10000U), RINGBUS_KEY);
     check_share(FULL_OR(PICKS_MAX, 10000U), 21, 11);
     close_all();
@@ -147,7 +147,7 @@ static void test_shares(void **state)
 static void test_weight_0(void **state)
 {
     (void)state;
-    struct ringbus_addr any = open_pair(PAIR("weighted"), "none", 100, "b", 1);
+    struct ringbus_addr any = open_pair(WEIGHTED, "none", 100, "b", 1);
     struct ringbus_addr one;
     send_many(&any, 1000, 0);
     assert_int_equal(pair[0].messages, 0);
@@ -156,7 +156,7 @@ static void test_weight_0(void **state)
     RUN_UNTIL(pair[0].messages == 1, NODE_MS, ALL);
     close_all();
 
-    any = open_pair(PAIR("hash"), "none", 100, "b", 1);
+    any = open_pair(HASH, "none", 100, "b", 1);
     send_many(&any, 1000, 0);
     send_many(&any, 1000, RINGBUS_KEY);
     assert_int_equal(pair[0].messages, 0);
@@ -173,7 +173,7 @@ static void test_weight_0(void **state)
     static const uint32_t wrong[] = {1001, 1000000, 1U << 31};
     for (unsigned i = 0; i < 3; i++) {
         struct node node = {0};
-        struct ringbus_options options = node_options(&cluster, PAIR("weighted") "/z");
+        struct ringbus_options options = node_options(&cluster, WEIGHTED "/z");
         options.weight = wrong[i];
         assert_int_equal(node_try_open(&node, &options), RINGBUS_E_ARGUMENT);
     }
@@ -183,10 +183,10 @@ static void test_first_picks_differ(void **state)
 {
     (void)state;
     unsigned second = 0;
-    open_one(0, PAIR("weighted"), "a", 1);
-    open_one(1, PAIR("weighted"), "b", 1);
+    open_one(0, WEIGHTED, "a", 1);
+    open_one(1, WEIGHTED, "b", 1);
     for (unsigned i = 0; i < CALLERS; i++) {
-        struct ringbus_addr any = open_caller(PAIR("weighted"));
+        struct ringbus_addr any = open_caller(WEIGHTED);
         send_many(&any, 1, 0);
         second += to_second[0];
         node_close(&caller);
@@ -199,13 +199,13 @@ static void test_first_picks_differ(void **state)
 static void test_sticky(void **state)
 {
     (void)state;
-    struct ringbus_addr any = open_pair(PAIR("sticky"), "a", 100, "b", 100);
+    struct ringbus_addr any = open_pair(STICKY, "a", 100, "b", 100);
     send_many(&any, 200, 0);
     assert_int_equal(longest_run(200), 200);
     const unsigned stays = to_second[0];
     /* Somebody else comes and goes: no reason to leave. */
     struct node third = {0};
-    struct ringbus_options options = node_options(&cluster, PAIR("sticky") "/c");
+    struct ringbus_options options = node_options(&cluster, STICKY "/c");
     node_open_with(&third, &options);
     RUN_UNTIL(caller.events[RINGBUS_EVENT_READY] == 3, NODE_MS, ALL, &third);
     send_many(&any, 50, 0);
@@ -225,7 +225,7 @@ static void test_sticky(void **state)
     node_close(&pair[1 - stays]);
 
     /* When its time is over it chooses anew, in turn. */
-    any = open_pair(PAIR("brief"), "a", 100, "b", 100);
+    any = open_pair(BRIEF, "a", 100, "b", 100);
     RUN_UNTIL(ringbus_send(caller.bus, &any, 0, "", 0, 0) == 1 && pair[0].messages > 0 &&
                   pair[1].messages > 0,
               NODE_MS, ALL);
@@ -236,7 +236,7 @@ static void test_sticky(void **state)
 static void test_least_sees_who_is_stuck(void **state)
 {
     (void)state;
-    struct ringbus_addr any = open_pair(PAIR("least"), "a", 100, "b", 100);
+    struct ringbus_addr any = open_pair(LEAST, "a", 100, "b", 100);
     for (unsigned i = 0; i < 400; i++) {
         const uint64_t before = pair[0].messages;
         CHECK(ringbus_send(caller.bus, &any, 0, "", 0, 0) == 1);
