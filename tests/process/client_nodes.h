@@ -19,6 +19,7 @@
 
 static const char config[] = "rights: {otherwise: allow}\n"
                              "daemon: {return_time: 1s}\n"
+                             "clusters: [{match: " BATTLE ", balance: {rehash_delay: 1m}}]\n"
                              "quota: {nodes: 2000, node_bytes: 1MiB, control: 100000}\n";
 
 static struct cluster cluster;

@@ -70,6 +70,13 @@ static void test_ephemeral_ends_with_a_death(void **state)
     RUN_UNTIL(told.count[2] == 1, 5000, &watcher);
     assert_int_equal(told.reason, RINGBUS_REASON_CRASHED);
     assert_int_equal(get(&watcher, LEADER), RINGBUS_E_NO_SERVICE);
+    /* Scenario 99: its place, which waits for its return, is given up by hand, and stays so. */
+    assert_int_equal(drop(&watcher, BATTLE, 0), RINGBUS_E_IN_USE);
+    assert_int_equal(drop(&watcher, BATTLE "/3", 0), 0);
+    assert_int_equal(drop(&watcher, BATTLE "/3", 0), RINGBUS_E_NO_INSTANCE);
+    assert_int_equal(get(&watcher, BATTLE), RINGBUS_E_NO_INSTANCE);
+    assert_int_equal(drop(&watcher, BATTLE, 0), 0);
+    assert_int_equal(get(&watcher, BATTLE), RINGBUS_E_NO_SERVICE);
     node_close(&watcher);
 }
 
