@@ -136,19 +136,39 @@ static uint64_t live_update_instances(struct rbi_daemon *daemon)
     return changed;
 }
 
+/** Rules of the file alone, which stand first in all of them. @return whether there is room */
+static bool live_file_rights(const struct rbi_governance_layers *layers, struct rbi_acl *out)
+{
+    const struct rbi_governance_layers file = {.count = 1, .items = {layers->items[0]}};
+    return rbi_governance_acl(&file, out);
+}
+
+/** A rule of the file may have come to an id that a push had before: it stands as it is there. */
+static void live_keep_file_rights(struct rbi_acl *all, const struct rbi_acl *file)
+{
+    for (uint32_t i = 0; i < file->count; i++) {
+        if (memcmp(&all->rules[i], &file->rules[i], sizeof(file->rules[i])) != 0) {
+            rbi_log(RBI_LOG_WARNING, "rights_kept", "rule=%s", file->rules[i].id);
+            all->rules[i] = file->rules[i];
+        }
+    }
+}
+
 static void live_update_rights(struct rbi_daemon *daemon)
 {
     const struct rbi_governance_layers layers = rbi_live_layers(&daemon->live);
-    struct rbi_acl *acl = calloc(1, sizeof(*acl));
-    if (!acl) {
+    struct rbi_acl *acls = calloc(2, sizeof(*acls)); /* all, the file's */
+    if (!acls) {
         rbi_log(RBI_LOG_ERROR, "rights_stale", "error=\"no memory\"");
         return;
     }
-    if (!rbi_governance_acl(&layers, acl)) {
+    if (!rbi_governance_acl(&layers, &acls[0])) {
         rbi_log(RBI_LOG_WARNING, "rights_cut", "rules=%u", RBI_ACL_RULES_MAX);
     }
-    rbi_rights_set(daemon, acl);
-    free(acl);
+    (void)live_file_rights(&layers, &acls[1]);
+    live_keep_file_rights(&acls[0], &acls[1]);
+    rbi_rights_set(daemon, &acls[0]);
+    free(acls);
 }
 
 static struct rbi_live_change live_changed(struct rbi_daemon *daemon)
@@ -246,14 +266,13 @@ static uint64_t live_try_instances(struct rbi_daemon *daemon,
 }
 
 /** Rights of a push stand behind those of the file and do not change them (features B11). */
-static bool live_try_rights(const struct rbi_governance_layers *then, struct rbi_text *why)
+static bool live_rights_fit(const struct rbi_governance_layers *then, struct rbi_text *why)
 {
-    const struct rbi_governance_layers file = {.count = 1, .items = {then->items[0]}};
     struct rbi_acl *acls = calloc(2, sizeof(*acls));
     bool good = false;
     if (!acls) {
         rbi_text_set(why, "no memory to check it");
-    } else if (!rbi_governance_acl(&file, &acls[0]) || !rbi_governance_acl(then, &acls[1])) {
+    } else if (!live_file_rights(then, &acls[0]) || !rbi_governance_acl(then, &acls[1])) {
         rbi_text_format(why, "rights.rules: together with the file more than %u",
                         RBI_ACL_RULES_MAX);
     } else if (memcmp(acls[0].rules, acls[1].rules, acls[0].count * sizeof(acls[0].rules[0])) !=
@@ -266,6 +285,16 @@ static bool live_try_rights(const struct rbi_governance_layers *then, struct rbi
     return good;
 }
 
+/** @return whether nothing is wrong that a reload of the file has not made so before */
+static bool live_try_rights(const struct rbi_daemon *daemon,
+                            const struct rbi_governance_layers *then,
+                            struct rbi_text *why)
+{
+    const struct rbi_governance_layers now = rbi_live_layers(&daemon->live);
+    struct rbi_text ignored;
+    return live_rights_fit(then, why) || !live_rights_fit(&now, &ignored);
+}
+
 bool rbi_live_try(struct rbi_daemon *daemon,
                   const struct rbi_governance *applied,
                   const struct rbi_governance *edits,
@@ -276,7 +305,8 @@ bool rbi_live_try(struct rbi_daemon *daemon,
     then.items[RBI_LIVE_APPLIED] = applied;
     then.items[RBI_LIVE_EDITS] = edits;
     *change = (struct rbi_live_change){.clusters = 0};
-    if (!live_try_rights(&then, why) || !live_try_clusters(daemon, &then, &change->clusters, why)) {
+    if (!live_try_rights(daemon, &then, why) ||
+        !live_try_clusters(daemon, &then, &change->clusters, why)) {
         return false;
     }
     change->instances = live_try_instances(daemon, &then);

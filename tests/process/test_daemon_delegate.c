@@ -10,8 +10,11 @@
 #include "support/loops.h"
 #include "support/raw.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define GATE   "/game/eu/pc/w1/core/gate/1"
@@ -164,6 +167,53 @@ static void test_share_is_for_who_may_send(void **state)
     down();
 }
 
+/** Applies a text. @return 0, or the code of the refusal */
+static int apply(struct raw *raw, const char *text)
+{
+    struct raw_message message;
+    const struct rbi_wire_apply body = {.size = (uint32_t)strlen(text)};
+    const int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_int_equal(pwrite(fd, text, body.size, 0), (ssize_t)body.size);
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE), 0);
+    assert_int_equal(raw_send(raw, RBI_WIRE_APPLY, &body, &fd, 1), 0);
+    assert_int_equal(close(fd), 0);
+    do {
+        assert_int_equal(raw_receive(raw, &message, RAW_TIMEOUT_MS), 0);
+    } while (message.header.type != RBI_WIRE_ERROR && message.header.type != RBI_WIRE_APPLIED);
+    const int code = message.header.type == RBI_WIRE_ERROR ? message.body.error.code : 0;
+    raw_message_deinit(&message);
+    return code;
+}
+
+/* Features B11: a push never changes the file's rules, also when it was there before them. */
+static void test_rule_of_the_file_stands_whenever_it_came(void **state)
+{
+    struct rbi_text why;
+    up(state, "");
+    assert_int_equal(apply(&gate, "rights:\n  rules:\n"
+                                  "    - {id: door, verbs: [connect], to: " BATTLE "}\n"
+                                  "    - {id: other, verbs: [watch], to: /shop/**}\n"),
+                     0);
+    assert_int_equal(
+        cluster_configure(&loops_cluster,
+                          "rights: {rules: [{id: door, action: deny, verbs: [connect]}]}\n"),
+        0);
+    assert_int_equal(kill(loops_cluster.pid, SIGHUP), 0);
+    assert_true(cluster_log_wait(&loops_cluster, "event=reloaded", RAW_TIMEOUT_MS));
+    assert_int_equal(cluster_log_count(&loops_cluster, "event=rights_kept rule=door"), 1);
+    assert_int_equal(raw_introduce(&gate, battle.registered.cluster, battle.registered.instance, 0),
+                     0);
+    assert_int_equal(raw_expect_error_text(&gate, &why), RBI_CODE_DENIED);
+    assert_non_null(strstr(why.bytes, "rule door"));
+    /* What has nothing to do with it can be changed all the same. */
+    const struct change weight = {BATTLE, "", "", {"weight", "7"}};
+    assert_int_equal(edit(&battle, &weight), 0);
+    assert_int_equal(apply(&gate, "{}\n"), 0);
+    assert_int_equal(apply(&gate, "rights: {rules: [{id: door, verbs: [own]}]}\n"),
+                     RBI_CODE_ARGUMENT);
+    down();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +221,7 @@ int main(void)
         LOOPS_BOTH(test_tag_that_takes_a_right_away_ends_links),
         LOOPS_TEST(test_change_is_one_event_for_who_does_not_see_all, "epoll"),
         LOOPS_TEST(test_share_is_for_who_may_send, "epoll"),
+        LOOPS_TEST(test_rule_of_the_file_stands_whenever_it_came, "epoll"),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
