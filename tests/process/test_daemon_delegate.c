@@ -191,7 +191,7 @@ static void test_rule_of_the_file_stands_whenever_it_came(void **state)
     struct rbi_text why;
     up(state, "");
     assert_int_equal(apply(&gate, "rights:\n  rules:\n"
-                                  "    - {id: door, verbs: [connect], to: " BATTLE "}\n"
+                                  "    - {id: door, action: allow, verbs: [connect]}\n"
                                   "    - {id: other, verbs: [watch], to: /shop/**}\n"),
                      0);
     assert_int_equal(
