@@ -19,6 +19,7 @@ struct level {
 
 struct levels {
     struct level level[RBI_ROUTE_RANKS];
+    uint64_t weight;
     uint64_t healthy_weight;
 };
 
@@ -31,6 +32,7 @@ static void survey(const struct rbi_route *route, struct levels *levels)
             level->weight += weight;
             level->healthy_weight += entry->healthy ? weight : 0;
             level->healthy += entry->healthy ? 1U : 0U;
+            levels->weight += weight;
             levels->healthy_weight += entry->healthy ? weight : 0;
         }
     }
@@ -157,6 +159,15 @@ static void confine(struct rbi_route *route, struct rbi_route_cause cause)
     drop(route, &cause, out);
 }
 
+/*
+ * Whether the shields account for a panic. Those that fail like all others are not shielded: levels
+ * full of them carry nothing.
+ */
+static bool shields_account(const struct rbi_route *route, const struct levels *levels)
+{
+    return levels->healthy_weight * 100 < levels->weight * route->in->policy->panic.leave;
+}
+
 static void prefer(struct rbi_route *route, struct rbi_route_cause cause)
 {
     struct levels levels = {.healthy_weight = 0};
@@ -171,7 +182,7 @@ static void prefer(struct rbi_route *route, struct rbi_route_cause cause)
         out[rank] = levels.level[rank].share == 0;
         route->result->share[rank] = cause.dry ? 0 : (uint32_t)levels.level[rank].share;
     }
-    route->spilled_enough = !cause.dry && given == WHOLE;
+    route->spilled_enough = !cause.dry && given == WHOLE && shields_account(route, &levels);
     cause.keyed_stay = true;
     drop(route, &cause, out);
 }
