@@ -256,7 +256,7 @@ void rbi_daemon_deinit(struct rbi_daemon *daemon)
     rbi_links_deinit(&daemon->links);
     rbi_watches_deinit(&daemon->watches);
     rbi_registry_deinit(&daemon->registry);
-    rbi_nodes_deinit(&daemon->nodes);
+    rbi_nodes_free_all(&daemon->nodes);
     rbi_quota_deinit(&daemon->quota);
     rbi_closer_deinit(&daemon->closer);
     rbi_notify_close();

@@ -30,7 +30,7 @@ static struct rbi_node *node_free(struct rbi_node *node)
     return NULL;
 }
 
-void rbi_nodes_deinit(struct rbi_nodes *nodes)
+void rbi_nodes_free_all(struct rbi_nodes *nodes)
 {
     rbi_node_store_close(&nodes->store);
     for (uint32_t i = 0; i < nodes->count; i++) {

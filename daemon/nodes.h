@@ -65,7 +65,7 @@ struct rbi_node_plan {
 void rbi_nodes_init(struct rbi_nodes *nodes);
 /** What the daemon before has left. Once it has its socket: nobody else has its files then. */
 void rbi_nodes_open(struct rbi_daemon *daemon);
-void rbi_nodes_deinit(struct rbi_nodes *nodes);
+void rbi_nodes_free_all(struct rbi_nodes *nodes);
 
 struct rbi_node *rbi_nodes_find(const struct rbi_nodes *nodes, const char *path, size_t length);
 /** Index of the first one whose path is not below @p path in the order of bytes. */
