@@ -215,7 +215,12 @@ static void end(struct ringbus *bus, struct rbi_ask *ask, const struct ringbus_r
     ask->state = RBI_ASK_ENDED;
     ask->due_ns = RBI_NEVER;
     ask->under_way++; /* the callback may poll nothing, but it may close what ends calls */
-    tell(bus, ask, how);
+    if (how->outcome == RINGBUS_NOT_SENT && ask->doubt != 0) {
+        const struct ringbus_result unknown = {.outcome = RINGBUS_UNKNOWN, .error = ask->doubt};
+        tell(bus, ask, &unknown);
+    } else {
+        tell(bus, ask, how);
+    }
     if (--ask->under_way == 0) {
         rbi_ask_release(&bus->asks, ask);
     }
@@ -414,6 +419,9 @@ static void on_try(struct ringbus *bus, const struct ringbus_result *result, voi
     if (ask->mode == RBI_RETRY_BROADCAST) {
         one_of_all(bus, ask, result);
         return;
+    }
+    if (result->outcome == RINGBUS_UNKNOWN && ask->doubt == 0) {
+        ask->doubt = result->error;
     }
     if (!answered && ask->under_way != 0) {
         return; /* a copy of it may fare better */

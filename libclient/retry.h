@@ -69,6 +69,7 @@ struct rbi_ask {
     int32_t tried[RBI_TRIES_MAX];
     uint32_t tries;
     uint32_t under_way;
+    int doubt; /* of a try that may have been handled: then no later one makes it NOT_SENT */
     int error; /* of the first that failed: BROADCAST; of what ends it: ENDING */
     enum ringbus_outcome outcome;
     uint32_t retry_after_ms;

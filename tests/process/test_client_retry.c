@@ -21,7 +21,17 @@ static const struct ringbus_part part = {"abc", 3};
 
 /* ---- workers that do as they are told ----------------------------------------------------- */
 
-enum doing { DO_ANSWER, DO_SHED, DO_FAIL, DO_NOTHING, DO_NOT_OWNER, DO_LIMIT };
+enum doing {
+    DO_ANSWER,
+    DO_SHED,
+    DO_FAIL,
+    DO_NOTHING,
+    DO_NOT_OWNER,
+    DO_LIMIT,
+    DO_NOTHING_THEN_SHED
+};
+
+static unsigned turn; /* of NOTHING_THEN_SHED, over all workers */
 
 struct worker {
     struct node node;
@@ -56,6 +66,11 @@ static void work(struct node *node, const struct ringbus_message *message)
     case DO_NOT_OWNER:
         CHECK(ringbus_drain(node->bus) == 0); /* its keys are another's from here on */
         CHECK(ringbus_reply_refused(node->bus, to, RINGBUS_E_NOT_OWNER, 0) == 1);
+        break;
+    case DO_NOTHING_THEN_SHED:
+        if (turn++ > 0) {
+            CHECK(ringbus_reply_refused(node->bus, to, RINGBUS_E_SHED, 0) == 1);
+        }
         break;
     case DO_NOTHING:
         break;
@@ -246,6 +261,24 @@ static void test_what_is_not_asked_again(void **state)
     options.try_timeout_ms = 0;
     ask_with(&options);
     assert_int_equal(last.tries, 1);
+    close_all();
+}
+
+/* One had it and did not say more, the other refuses: that nobody handled it is not known. */
+static void test_doubt_stays(void **state)
+{
+    (void)state;
+    open_all(2, RINGBUS_RETRY_FAILOVER, 1);
+    struct ringbus_message_options options = ordinary();
+    options.flags = RINGBUS_IDEMPOTENT;
+    options.try_timeout_ms = 20;
+    turn = 0;
+    all_do(DO_NOTHING_THEN_SHED);
+    ask_with(&options);
+    assert_int_equal(asked_in_all(), 2);
+    assert_int_equal(last.tries, 2);
+    assert_int_equal(last.outcome, RINGBUS_UNKNOWN);
+    assert_int_equal(last.error, RINGBUS_E_TIMEOUT);
     close_all();
 }
 
@@ -549,6 +582,7 @@ int main(void)
         cmocka_unit_test(test_failover),
         cmocka_unit_test(test_failover_tries),
         cmocka_unit_test(test_what_is_not_asked_again),
+        cmocka_unit_test(test_doubt_stays),
         cmocka_unit_test(test_keyed),
         cmocka_unit_test(test_not_owner_is_followed),
         cmocka_unit_test(test_failover_from_a_full_lane),
