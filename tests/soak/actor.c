@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "actor.h"
 
+#include "govern.h"
 #include "support/bus.h"
 
 #include <errno.h>
@@ -50,6 +51,7 @@ static struct {
     struct ringbus_reply_to late[LATE_MAX]; /* requests to be answered after their handler */
     uint32_t late_seq[LATE_MAX];
     unsigned late_count;
+    bool forks;         /* its requests with attributes are asked of two at once */
     unsigned last_word; /* phase QUIET: slots that have had theirs */
 } me;
 
@@ -148,6 +150,37 @@ static void answer(const struct ringbus_reply_to *to, uint32_t seq)
     }
 }
 
+/** Some fail nearly always what is to be failed, so that they are shielded. */
+static void answer_asked(const struct ringbus_message *message, uint32_t seq)
+{
+    if (message->attributes && message->attributes->method == SOAK_METHOD_FRAIL &&
+        me.life->slot % 4 == 1 && any_below(10) != 0) {
+        (void)ringbus_reply_error(me.bus, &message->reply_to, "frail");
+    } else {
+        answer(&message->reply_to, seq);
+    }
+}
+
+/** A handler begins: whether it may. */
+static void note_delivery(struct soak_fate *fate, const struct head *head, unsigned flags)
+{
+    const uint32_t bit = UINT32_C(1) << me.life->slot;
+    const bool goes_on = soak_goes_on(fate);
+    const uint32_t others = goes_on ? ~UINT32_C(0) : bit;
+    const uint32_t before = atomic_fetch_or(&fate->delivered, bit);
+    const bool again = goes_on && fate->twice &&
+                       (fate->kind == SOAK_ASKED || (flags & RINGBUS_MESSAGE_REDELIVERED) != 0);
+    if ((before & others) != 0 && !again) {
+        soak_violation(me.ledger,
+                       "message %u of life %u came twice; kind %u, twice %u, flags %x, before %x",
+                       head->seq, head->life, fate->kind, fate->twice, flags, before);
+    }
+    if ((atomic_load(&fate->not_seen) & others) != 0) {
+        soak_violation(me.ledger, "message %u of life %u came after it was given back as not seen",
+                       head->seq, head->life);
+    }
+}
+
 static void on_message(struct ringbus *bus, const struct ringbus_message *message, void *user)
 {
     struct head head;
@@ -160,7 +193,6 @@ static void on_message(struct ringbus *bus, const struct ringbus_message *messag
     }
     const struct soak_life *sender = &me.ledger->lives[head.life];
     struct soak_fate *fate = soak_fate(me.ledger, sender, head.seq);
-    const uint32_t bit = UINT32_C(1) << me.life->slot;
     if (atomic_load(&sender->settled)) {
         /* What it was killed in sending, and what we were stopped in handling, may still come. */
         if (head.seq != atomic_load(&sender->accepted) + 1 &&
@@ -171,21 +203,17 @@ static void on_message(struct ringbus *bus, const struct ringbus_message *messag
                            "our bit %x, it saw us end by reason %d",
                            head.seq, head.life,
                            atomic_load(&sender->end) == SOAK_LEFT ? "left" : "killed", fate->kind,
-                           atomic_load(&fate->not_seen), atomic_load(&fate->maybe), bit,
-                           down ? down->reason : -1);
+                           atomic_load(&fate->not_seen), atomic_load(&fate->maybe),
+                           1U << me.life->slot, down ? down->reason : -1);
         }
         return;
     }
-    const uint32_t before = atomic_fetch_or(&fate->delivered, bit);
-    const bool elsewhere = fate->kind == SOAK_ANY && before != 0 &&
-                           (!fate->twice || (message->flags & RINGBUS_MESSAGE_REDELIVERED) == 0);
-    if ((before & bit) != 0 || elsewhere) {
-        soak_violation(me.ledger, "message %u of life %u came twice", head.seq, head.life);
+    if (fate->kind == SOAK_ASKED && head.seq % 8 == 5 && any_below(4) == 0) {
+        /* As one that has too much to do: others may be asked. */
+        (void)ringbus_reply_refused(me.bus, &message->reply_to, RINGBUS_E_SHED, 1);
+        return;
     }
-    if ((atomic_load(&fate->not_seen) & (fate->kind == SOAK_ANY ? ~UINT32_C(0) : bit)) != 0) {
-        soak_violation(me.ledger, "message %u of life %u came after it was given back as not seen",
-                       head.seq, head.life);
-    }
+    note_delivery(fate, &head, message->flags);
     if (message->from.incarnation != head.incarnation ||
         message->from.instance != (int32_t)sender->slot + 1) {
         soak_violation(me.ledger,
@@ -194,12 +222,11 @@ static void on_message(struct ringbus *bus, const struct ringbus_message *messag
                        sender->slot, head.life, head.incarnation, message->from.instance,
                        message->from.incarnation);
     }
-    if (fate->kind != SOAK_BROADCAST && fate->kind != SOAK_ANY &&
-        fate->to_incarnation != me.self.incarnation) {
+    if (fate->kind < SOAK_BROADCAST && fate->to_incarnation != me.self.incarnation) {
         soak_violation(me.ledger, "message %u of life %u was for another life", head.seq,
                        head.life);
     }
-    if (fate->kind != SOAK_ANY) { /* what goes on comes late */
+    if (!soak_goes_on(fate)) { /* that comes late */
         check_order(&head, sender->slot);
     }
     atomic_fetch_add(&me.life->received, 1);
@@ -208,10 +235,30 @@ static void on_message(struct ringbus *bus, const struct ringbus_message *messag
             me.late[me.late_count] = message->reply_to;
             me.late_seq[me.late_count++] = head.seq;
         } else {
-            answer(&message->reply_to, head.seq);
+            answer_asked(message, head.seq);
         }
     } else if (any_below(16) == 0) {
         keep(message, head.sum);
+    }
+}
+
+static void on_reply(struct soak_fate *fate, uint32_t seq, const struct ringbus_result *result)
+{
+    const struct ringbus_message *message = result->message;
+    uint32_t said = 0;
+    if (message && (message->flags & RINGBUS_MESSAGE_MOCKED) != 0) {
+        fate->mocked = 1;
+        if (message->size != strlen(SOAK_MOCK) ||
+            memcmp(message->data, SOAK_MOCK, message->size) != 0) {
+            soak_violation(me.ledger, "request %u has a mock of %zu bytes", seq, message->size);
+        }
+        return;
+    }
+    if (message && message->size == sizeof said) {
+        memcpy(&said, message->data, sizeof said);
+    }
+    if (said != seq) {
+        soak_violation(me.ledger, "request %u has the reply of %u", seq, said);
     }
 }
 
@@ -219,20 +266,25 @@ static void on_result(struct ringbus *bus, const struct ringbus_result *result, 
 {
     const uint32_t seq = (uint32_t)(uintptr_t)context;
     struct soak_fate *fate = soak_fate(me.ledger, me.life, seq);
-    const uint32_t bit = UINT32_C(1) << fate->to_slot;
-    const bool handled = (atomic_load(&fate->delivered) & bit) != 0;
-    uint32_t said = 0;
     (void)bus;
+    if (fate->kind == SOAK_ASKED && result->peer.instance > 0) {
+        fate->to_slot = (uint8_t)(result->peer.instance - 1); /* of those asked, the last */
+    }
+    const uint32_t bit = UINT32_C(1) << fate->to_slot;
+    const uint32_t at = fate->kind == SOAK_ASKED ? ~UINT32_C(0) : bit;
+    const bool handled = (atomic_load(&fate->delivered) & at) != 0;
     if (++fate->answers != 1) {
         soak_violation(me.ledger, "request %u ended %u times", seq, fate->answers);
     }
     switch (result->outcome) {
     case RINGBUS_REPLIED:
-        if (result->message && result->message->size == sizeof said) {
-            memcpy(&said, result->message->data, sizeof said);
+        on_reply(fate, seq, result);
+        if (fate->mocked) {
+            atomic_fetch_or(&fate->not_seen, bit);
         }
-        if (said != seq || !handled) {
-            soak_violation(me.ledger, "request %u has the reply of %u", seq, said);
+        if (handled == (fate->mocked != 0)) {
+            soak_violation(me.ledger, "request %u is answered, and its handler %s", seq,
+                           handled ? "ran before the mock" : "did not run");
         }
         break;
     case RINGBUS_FAILED:
@@ -250,8 +302,14 @@ static void on_result(struct ringbus *bus, const struct ringbus_result *result, 
         break;
     case RINGBUS_NOT_SENT:
         atomic_fetch_or(&fate->not_seen, bit);
+        atomic_fetch_add(&me.life->declined,
+                         result->error == RINGBUS_E_LIMITED || result->error == RINGBUS_E_SHED);
         if (handled) {
-            soak_violation(me.ledger, "request %u was handled and counts as not sent", seq);
+            soak_violation(me.ledger,
+                           "request %u was handled by %x and counts as not sent: %s, kind %u, "
+                           "twice %u, tries %u, forks %d",
+                           seq, atomic_load(&fate->delivered), ringbus_strerror(result->error),
+                           fate->kind, fate->twice, result->tries, me.forks);
         }
         break;
     }
@@ -274,7 +332,7 @@ static void on_undelivered(const struct ringbus_event *event)
     struct soak_fate *fate = soak_fate(me.ledger, me.life, head.seq);
     const bool again = ((atomic_load(&fate->not_seen) | atomic_load(&fate->maybe)) & bit) != 0;
     const bool late = me.peers[slot].incarnation != event->addr.incarnation;
-    if (again || (late && fate->kind != SOAK_ANY)) {
+    if (again || (late && !soak_goes_on(fate))) {
         soak_violation(me.ledger, "message %u came back from slot %u %s", head.seq, slot,
                        again ? "twice" : "after the DOWN");
     }
@@ -283,7 +341,7 @@ static void on_undelivered(const struct ringbus_event *event)
         atomic_store(&me.life->doubt[slot], head.seq);
     } else {
         atomic_fetch_or(&fate->not_seen, bit);
-        if ((atomic_load(&fate->delivered) & (fate->kind == SOAK_ANY ? ~UINT32_C(0) : bit)) != 0) {
+        if ((atomic_load(&fate->delivered) & (soak_goes_on(fate) ? ~UINT32_C(0) : bit)) != 0) {
             soak_violation(me.ledger, "message %u was handled by slot %u and counts as not seen",
                            head.seq, slot);
         }
@@ -327,6 +385,46 @@ static void on_event(struct ringbus *bus, const struct ringbus_event *event, voi
 
 /* ---- sending ------------------------------------------------------------------------------- */
 
+/** What is said of message @p seq. */
+static struct ringbus_message_options said_of(uint32_t seq, const struct soak_fate *fate)
+{
+    static const uint32_t methods[] = {SOAK_METHOD_PLAIN,   SOAK_METHOD_PACED,  SOAK_METHOD_EACH,
+                                       SOAK_METHOD_METERED, SOAK_METHOD_SHARED, SOAK_METHOD_MOCKED,
+                                       SOAK_METHOD_FRAIL,   SOAK_METHOD_FRAIL};
+    struct ringbus_message_options options = {.struct_size = sizeof options,
+                                              .key = seq % 16,
+                                              .method = methods[any_below(8)],
+                                              .labels = {seq, me.index},
+                                              .priority = any_below(RINGBUS_PRIORITY_MAX + 1)};
+    options.flags = (any_below(2) == 0 ? RINGBUS_KEY : 0) | (fate->twice ? RINGBUS_IDEMPOTENT : 0);
+    options.tag = any_below(8) == 0 ? "blue" : NULL;
+    options.trace_id[0] = (unsigned char)(any_below(2) * (seq & 0xff));
+    if (fate->kind == SOAK_ASKED) {
+        options.timeout_ms = 1 + any_below(2000);
+        options.try_timeout_ms = any_below(4) == 0 ? 1 + any_below(100) : 0;
+    } else {
+        options.timeout_ms = fate->expires ? 1 + any_below(200) : 3600000;
+    }
+    return options;
+}
+
+/** Sends a message with attributes. */
+static int
+send_said(const struct ringbus_addr *to, const void *message, uint32_t size, uint32_t seq)
+{
+    const struct soak_fate *fate = soak_fate(me.ledger, me.life, seq);
+    const struct ringbus_message_options options = said_of(seq, fate);
+    const struct ringbus_part parts[] = {{message, size / 2},
+                                         {(const char *)message + size / 2, size - size / 2}};
+    const struct ringbus_part whole = {message, size};
+    const bool split = fate->kind == SOAK_DATED && seq % 2 == 0;
+    if (fate->kind == SOAK_ASKED) {
+        return ringbus_request_with(me.bus, to, &whole, 1, &options, on_result,
+                                    (void *)(uintptr_t)seq);
+    }
+    return ringbus_send_with(me.bus, to, split ? parts : &whole, split ? 2 : 1, &options);
+}
+
 /** Sends a message in one of the ways. @return what send gave */
 static int send_as(unsigned way, const struct ringbus_addr *to, uint32_t size, uint32_t seq)
 {
@@ -359,6 +457,9 @@ static int send_as(unsigned way, const struct ringbus_addr *to, uint32_t size, u
         compose(message, size, seq);
         return ringbus_request(me.bus, to, 0, message, size, 0, 1 + any_below(2000), on_result,
                                (void *)(uintptr_t)seq);
+    case 5:
+        compose(message, size, seq);
+        return send_said(to, message, size, seq);
     case 4:
         compose(message, size, seq);
         return ringbus_send(me.bus, to, seq % 16, message, size,
@@ -379,7 +480,9 @@ static bool offer(const struct ringbus_addr *to, enum soak_kind kind, unsigned w
     fate->kind = (uint8_t)kind;
     fate->to_incarnation = to->incarnation;
     fate->to_slot = to->instance > 0 ? (uint8_t)(to->instance - 1) : 0;
-    fate->twice = kind == SOAK_ANY && seq % 2 == 0;
+    fate->twice = (kind == SOAK_ANY && seq % 2 == 0) ||
+                  (kind == SOAK_ASKED && (me.forks || any_below(3) == 0));
+    fate->expires = kind == SOAK_DATED && any_below(2) == 0;
     const int r = send_as(way, to, size, seq);
     if (r < 0 || (r == 0 && kind != SOAK_BROADCAST)) {
         const enum ringbus_error_kind error = ringbus_error_kind(r);
@@ -417,12 +520,16 @@ static void offer_any(void)
         (void)offer(&all, SOAK_BROADCAST, dice < 3 ? 1 : 3, any_size());
     } else if (dice < 12) {
         (void)offer(&any, SOAK_ANY, 4, any_size());
+    } else if (dice < 22) {
+        (void)offer(&any, SOAK_ASKED, 5, any_size());
     } else if (to->instance == 0) {
         return;
-    } else if (dice < 26) {
+    } else if (dice < 34) {
         (void)offer(to, SOAK_REQUEST, 2, any_size());
+    } else if (dice < 42) {
+        (void)offer(to, SOAK_DATED, 5, any_size());
     } else {
-        (void)offer(to, SOAK_ONEWAY, dice < 35 ? 0 : dice < 45 ? 1 : 3, any_size());
+        (void)offer(to, SOAK_ONEWAY, dice < 50 ? 0 : dice < 60 ? 1 : 3, any_size());
     }
 }
 
@@ -512,10 +619,28 @@ static void check_answers(void)
 {
     for (uint32_t seq = 1; seq <= atomic_load(&me.life->accepted); seq++) {
         const struct soak_fate *fate = soak_fate(me.ledger, me.life, seq);
-        if (fate->kind == SOAK_REQUEST && fate->answers != 1) {
+        const bool asks = fate->kind == SOAK_REQUEST || fate->kind == SOAK_ASKED;
+        if (asks && fate->answers != 1) {
             soak_violation(me.ledger, "request %u ended %u times", seq, fate->answers);
         }
     }
+}
+
+/** Each life has its own way to ask again, and to take what comes back. */
+static bool target_all(void)
+{
+    static const enum ringbus_retry ways[] = {RINGBUS_RETRY_AUTO, RINGBUS_RETRY_FAILFAST,
+                                              RINGBUS_RETRY_FAILOVER, RINGBUS_RETRY_FORKING};
+    const struct ringbus_target_options target = {
+        .struct_size = sizeof target,
+        .on_down = any_below(4) == 0 ? RINGBUS_ON_DOWN_REPORT : RINGBUS_ON_DOWN_REDELIVER,
+        .retry = ways[any_below(4)],
+        .retry_tries = any_below(4),
+        .wait_ms = any_below(3) == 0 ? 200 : 0,
+        .divert = (int)any_below(2),
+        .errors_count = 1};
+    me.forks = target.retry == RINGBUS_RETRY_FORKING;
+    return ringbus_target(me.bus, SOAK_CLUSTER, &target, NULL) == 0;
 }
 
 int soak_actor(struct soak_ledger *ledger, uint32_t life, const char *socket, uint64_t seed)
@@ -537,9 +662,7 @@ int soak_actor(struct soak_ledger *ledger, uint32_t life, const char *socket, ui
     }
     (void)ringbus_self(me.bus, &me.self);
     atomic_store(&me.life->incarnation, me.self.incarnation);
-    struct ringbus_target_options target = {.struct_size = sizeof target,
-                                            .on_down = RINGBUS_ON_DOWN_REDELIVER};
-    if (ringbus_target(me.bus, SOAK_CLUSTER, &target, NULL) != 0) {
+    if (!target_all()) {
         soak_violation(ledger, "target: %s", ringbus_errmsg(me.bus));
     }
     live();

@@ -4,7 +4,6 @@
 /* soak/actor.h - one process of the soak: sends to everybody, checks what comes. */
 #include "ledger.h"
 
-#define SOAK_CLUSTER "/soak/area/platform/world/group/node"
 /* Short, so that stopped processes are given up now and then. */
 #define SOAK_PING_MS 150U
 

@@ -3,15 +3,18 @@
  * What may be missing. A sender that drained and closed: nothing. A sender that was killed:
  * what it had sent to somebody who was killed too before it saw the sender's end, or who had
  * given the sender up (it was stopped for longer than its bound) and so reads no more of it.
- * A receiver that lives and was told CRASHED has everything.
+ * A receiver that lives and was told CRASHED has everything, but for requests that it refused.
  */
 #include "audit.h"
 
 #include <ringbus/ringbus.h>
 #include <stddef.h>
 
-/* EXPIRED: a request whose time was over, and then its receiver died. */
-enum verdict { PRESENT, EXPIRED, LOST, BOTH_DIED, FORGOTTEN, UNKNOWN };
+/*
+ * EXPIRED: its time was over before its handler began. SHED: its receiver refused it, perhaps;
+ * whom it told so was dead.
+ */
+enum verdict { PRESENT, EXPIRED, SHED, LOST, BOTH_DIED, FORGOTTEN, UNKNOWN };
 
 /** The life of a slot with that incarnation; NULL: it never came to know its own. */
 static const struct soak_life *
@@ -66,11 +69,16 @@ static enum verdict audit_one(const struct soak_ledger *ledger,
     if ((known & bit) != 0) {
         return PRESENT;
     }
-    if (fate->timed_out != 0 && soak_down_of(sender, fate->to_slot, fate->to_incarnation)) {
+    if (fate->expires != 0 ||
+        (fate->timed_out != 0 && soak_down_of(sender, fate->to_slot, fate->to_incarnation))) {
         return EXPIRED;
     }
-    return why_missing(sender, find(ledger, life_count, fate->to_slot, fate->to_incarnation),
-                       patient);
+    const enum verdict why =
+        why_missing(sender, find(ledger, life_count, fate->to_slot, fate->to_incarnation), patient);
+    return why == LOST && ledger->sheds && fate->kind == SOAK_REQUEST &&
+                   atomic_load(&sender->end) == SOAK_KILLED
+               ? SHED
+               : why;
 }
 
 static unsigned bits(uint32_t mask)
@@ -84,11 +92,14 @@ static void add_known(const struct soak_fate *fate, struct soak_sums *sums)
     const uint32_t maybe = atomic_load(&fate->maybe);
     const uint32_t back = atomic_load(&fate->not_seen) | maybe;
     /* One that went on to a second receiver counts once. */
-    const unsigned again = fate->kind == SOAK_ANY && bits(delivered) > 1 ? bits(delivered) - 1 : 0;
+    const bool goes_on = soak_goes_on(fate);
+    const unsigned again = goes_on && bits(delivered) > 1 ? bits(delivered) - 1 : 0;
+    const uint32_t only_back = goes_on && delivered != 0 ? 0 : back & ~delivered;
     sums->accepted += fate->receivers;
     sums->delivered += bits(delivered) - again;
-    sums->returned += fate->kind == SOAK_ANY && delivered ? 0 : bits(back & ~delivered);
+    sums->returned += goes_on && only_back != 0 ? 1 : bits(only_back);
     sums->maybe += bits(maybe & delivered);
+    sums->mocked += fate->mocked;
 }
 
 /** A broadcast does not say which receivers took it, only how many; one to any says nothing. */
@@ -98,6 +109,9 @@ static enum verdict audit_broadcast(const struct soak_life *sender, const struct
         atomic_load(&fate->delivered) | atomic_load(&fate->not_seen) | atomic_load(&fate->maybe);
     if (bits(known) >= fate->receivers) {
         return PRESENT;
+    }
+    if (fate->timed_out != 0) {
+        return EXPIRED;
     }
     return atomic_load(&sender->end) == SOAK_LEFT ? LOST : BOTH_DIED;
 }
@@ -129,15 +143,17 @@ bool soak_audit(struct soak_ledger *ledger,
     struct soak_sums found = {.refused = atomic_load(&sender->refused)};
     for (uint32_t seq = 1; seq <= accepted; seq++) {
         const struct soak_fate *fate = soak_fate(ledger, sender, seq);
-        const enum verdict verdict = fate->kind == SOAK_BROADCAST || fate->kind == SOAK_ANY
+        const enum verdict verdict = fate->kind >= SOAK_BROADCAST
                                          ? audit_broadcast(sender, fate)
                                          : audit_one(ledger, sender, life_count, patient, fate);
         add_known(fate, &found);
         const uint32_t known = atomic_load(&fate->delivered) | atomic_load(&fate->not_seen) |
                                atomic_load(&fate->maybe);
         const unsigned missing = fate->receivers > bits(known) ? fate->receivers - bits(known) : 0;
-        if (verdict == UNKNOWN || (verdict == BOTH_DIED && fate->kind >= SOAK_BROADCAST &&
-                                   patient && anybody_reads(ledger, sender, life_count))) {
+        const bool may_come = (verdict == BOTH_DIED && fate->kind >= SOAK_BROADCAST) ||
+                              (verdict == EXPIRED && fate->kind != SOAK_REQUEST);
+        if (verdict == UNKNOWN ||
+            (may_come && patient && anybody_reads(ledger, sender, life_count))) {
             return false;
         }
         if (verdict == LOST) {
@@ -149,6 +165,9 @@ bool soak_audit(struct soak_ledger *ledger,
                            fate->to_slot, fate->to_incarnation, fate->kind);
         }
         found.returned += verdict == EXPIRED ? missing : 0;
+        found.returned += verdict == SHED ? missing : 0;
+        found.shed += verdict == SHED ? missing : 0;
+        found.expired += verdict == EXPIRED ? missing : 0;
         found.both_died += verdict == BOTH_DIED ? missing : 0;
         found.forgotten += verdict == FORGOTTEN ? missing : 0;
     }
@@ -158,6 +177,9 @@ bool soak_audit(struct soak_ledger *ledger,
     sums->maybe += found.maybe;
     sums->both_died += found.both_died;
     sums->forgotten += found.forgotten;
+    sums->expired += found.expired;
+    sums->mocked += found.mocked;
+    sums->shed += found.shed;
     sums->refused += found.refused;
     return true;
 }

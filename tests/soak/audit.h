@@ -12,6 +12,9 @@ struct soak_sums {
     uint64_t maybe;     /* of the delivered ones: came back as well, perhaps seen */
     uint64_t both_died; /* lost with their sender, on the way to somebody who died as well */
     uint64_t forgotten; /* lost with their sender, on the way to somebody who had given it up */
+    uint64_t expired;   /* of the returned ones: too late for who came to them */
+    uint64_t mocked;    /* of the returned ones: answered by nobody */
+    uint64_t shed;      /* of the returned ones: refused, and the sender was dead before it heard */
     uint64_t refused;   /* never accepted */
 };
 

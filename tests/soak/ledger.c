@@ -36,6 +36,11 @@ soak_fate(const struct soak_ledger *ledger, const struct soak_life *life, uint32
     return &ledger->fates[(size_t)life->fates * SOAK_MESSAGES + (seq - 1)];
 }
 
+bool soak_goes_on(const struct soak_fate *fate)
+{
+    return fate->kind == SOAK_ANY || fate->kind == SOAK_ASKED;
+}
+
 const struct soak_down *
 soak_down_of(const struct soak_life *life, uint32_t slot, uint32_t incarnation)
 {

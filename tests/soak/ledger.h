@@ -15,8 +15,18 @@
 #define SOAK_MESSAGES  40000U /* that one life may send; then it leaves and a new one comes */
 #define SOAK_DOWNS     4096U  /* ends of links that one life may see; then the same */
 
-/* ANY: whoever the library picks, and another one if that one ends. */
-enum soak_kind { SOAK_ONEWAY = 1, SOAK_REQUEST = 2, SOAK_BROADCAST = 3, SOAK_ANY = 4 };
+/*
+ * DATED: with attributes, and perhaps a deadline. ANY: whoever the library picks, and another one
+ * if that one ends. ASKED: a request to any, asked again of others as its target has it.
+ */
+enum soak_kind {
+    SOAK_ONEWAY = 1,
+    SOAK_REQUEST = 2,
+    SOAK_DATED = 3,
+    SOAK_BROADCAST = 4,
+    SOAK_ANY = 5,
+    SOAK_ASKED = 6,
+};
 
 /** What became of one message. */
 struct soak_fate {
@@ -25,6 +35,8 @@ struct soak_fate {
     uint8_t kind;      /* enum soak_kind */
     uint8_t receivers; /* that took it, as send said; broadcasts: any number */
     uint8_t twice;     /* idempotent: it may be delivered once more when it was maybe seen */
+    uint8_t expires;   /* who comes to it too late drops it */
+    uint8_t mocked;    /* answered by nobody */
     uint8_t answers;   /* requests: calls of the reply callback */
     uint8_t timed_out; /* requests: the time was over while it was on its way */
     /* Masks of slots. */
@@ -55,6 +67,7 @@ struct soak_life {
     _Atomic uint32_t incarnation; /* once it is known */
     _Atomic uint32_t accepted;    /* messages 1..accepted were sent */
     _Atomic uint64_t refused;     /* sends that were refused */
+    _Atomic uint64_t declined;    /* requests that were refused by who was asked, or a limit */
     _Atomic uint64_t received;    /* messages handled */
     _Atomic uint32_t peers;       /* links that are READY now */
     _Atomic uint32_t quiet;       /* phase QUIET: has said its last to everybody, holds nothing */
@@ -76,6 +89,7 @@ enum soak_phase {
 struct soak_ledger {
     _Atomic uint32_t phase;
     _Atomic uint32_t violations;
+    bool sheds; /* receivers refuse requests when they have too much to do, also plain ones */
     uint32_t slots;
     uint32_t lives_max;
     uint32_t tables;
@@ -83,6 +97,8 @@ struct soak_ledger {
     struct soak_fate *fates; /* [tables][SOAK_MESSAGES] */
 };
 
+/** Whether it is for whoever the library picks, one or another. */
+bool soak_goes_on(const struct soak_fate *fate);
 /** Maps a ledger that forked children share. Ends the program when there is no memory. */
 struct soak_ledger *soak_ledger_new(uint32_t slots, uint32_t lives_max, uint32_t tables);
 /** Fate of message @p seq (1..SOAK_MESSAGES) of a life. */
