@@ -2,6 +2,7 @@
 /* daemon.c - the process that runs ringbusd: what daemon/main.c does after its options. */
 #include "daemon/daemon.h"
 
+#include "bus/governance.h"
 #include "tests/sim/network/world.h"
 
 static void daemon_main(void *context)
@@ -15,6 +16,9 @@ static void daemon_main(void *context)
     options.config.directory.slots = 64;
     options.config.directory.clusters = 16;
     options.config.directory.snapshot_bytes = 65536;
+    struct rbi_governance governance = RBI_GOVERNANCE_NULL;
+    policy_parse(&governance);
+    options.governance = &governance;
     const int result = rbi_daemon_init(daemon, &options);
     if (result != 0) {
         violation(NULL, "the daemon does not start: %d", result);

@@ -60,6 +60,7 @@ static void make_pace(void)
 static void make_world(void)
 {
     make_pace();
+    policy_make(&world.policy);
     world.slot_count = 2 + sim_below(SLOTS_MAX - 1);
     world.cluster_count = 1 + sim_below(2);
     world.life_count = 0;

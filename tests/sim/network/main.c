@@ -106,6 +106,11 @@ static void print_figures(double seconds)
                  " not sent\n",
                  world.figures.requests, world.figures.replied, world.figures.unknown,
                  world.figures.not_sent);
+    (void)printf("  %" PRIu64 " with a key looked at, %" PRIu64 " refused while its owner may come "
+                 "back, %" PRIu64 " by a limit; %" PRIu64 " dead waited for, %" PRIu64
+                 " shielded\n",
+                 world.figures.keys, world.figures.waiting, world.figures.limited,
+                 world.figures.absences, world.figures.shielded);
 }
 
 int main(int argc, char **argv)

@@ -19,7 +19,7 @@ redirected="-include $work/src/tests/sim/network/redirect.h"
 object() { echo "$work/$(echo "$1" | tr / _).o"; }
 compile() { # compile FILE
     case $1 in
-    tests/* | daemon/loop_uring.c | bus/config*) $cc $flags -c "$work/src/$1" -o "$(object "$1")" ;;
+    tests/* | daemon/loop_uring.c) $cc $flags -c "$work/src/$1" -o "$(object "$1")" ;;
     *) $cc $flags $redirected -c "$work/src/$1" -o "$(object "$1")" ;;
     esac
 }

@@ -10,6 +10,7 @@
  *   5 neither the daemon's death nor a pause of somebody else ends a link
  *   6 nobody waits for ever, every message has an end
  *   7 nothing is left behind
+ *   8 a key goes to its owner, which is waited for when it died (keys.c)
  */
 #include "tests/sim/network/world.h"
 
@@ -306,12 +307,22 @@ static void suspicion(struct life *at, const struct life *of, const struct ringb
     }
 }
 
+/** Nobody is shielded where the policy says so. */
+static void health(struct life *at, const struct ringbus_event *event)
+{
+    world.figures.shielded += event->type == RINGBUS_EVENT_SHIELDED;
+    if (!world.policy.shields) {
+        violation(at, "%s is told to be shielded, or not, and nobody may be", event->path);
+    }
+}
+
 void oracle_event(struct life *at, const struct ringbus_event *event)
 {
-    static const char *const names[] = {"?",           "READY",       "DOWN",        "UNDELIVERED",
-                                        "ADDED",       "UPDATED",     "REMOVED",     "RESYNC",
-                                        "DAEMON_LOST", "DAEMON_BACK", "LINK_FAILED", "SUSPECT",
-                                        "ALIVE",       "DRAIN",       "UNDRAIN",     "REDELIVERED"};
+    static const char *const names[] = {
+        "?",       "READY",  "DOWN",        "UNDELIVERED", "ADDED",       "UPDATED",
+        "REMOVED", "RESYNC", "DAEMON_LOST", "DAEMON_BACK", "LINK_FAILED", "SUSPECT",
+        "ALIVE",   "DRAIN",  "UNDRAIN",     "GAINED",      "LOST",        "?",
+        "?",       "?",      "SHIELDED",    "UNSHIELDED",  "PANIC",       "PANIC_OVER"};
     const unsigned type = (unsigned)event->type;
     const struct life *of = life_of(&event->addr);
     sim_log("event %s %s %u reason %d error %d",
@@ -327,6 +338,8 @@ void oracle_event(struct life *at, const struct ringbus_event *event)
         down(at, of, event);
     } else if (event->type == RINGBUS_EVENT_UNDELIVERED) {
         given_back(at, event);
+    } else if (event->type >= RINGBUS_EVENT_SHIELDED) {
+        health(at, event);
     }
 }
 
@@ -440,6 +453,10 @@ static const char *knows(struct life *life)
         }
         if (right != all || (count > 0 && count != all)) {
             return missing(life->slot->path, "(6) sees others than there are in",
+                           world.cluster_paths[c]);
+        }
+        if (keys_wait(life, world.clusters[c].cluster)) {
+            return missing(life->slot->path, "(6) still sees slots wait in",
                            world.cluster_paths[c]);
         }
     }

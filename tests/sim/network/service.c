@@ -49,8 +49,11 @@ static void fill(unsigned char *bytes, uint32_t idx)
     memcpy(bytes, &head, sizeof head);
 }
 
-/** Lane positions before a send, to see in which lanes it wrote. */
+/** Lane positions before a send, to see in which lanes it wrote; and what it is to be chosen by. */
 struct positions {
+    bool keyed; /* to any of a cluster, by key */
+    uint64_t key;
+    uint64_t cluster;
     unsigned count;
     uint64_t pos[SLOTS_MAX * 4];
 };
@@ -63,26 +66,42 @@ static void note_positions(const struct ringbus *bus, struct positions *out)
     }
 }
 
+/** Whether a send may be refused so. */
+static bool may_be_refused(int error)
+{
+    switch (error) {
+    case 0:
+    case RINGBUS_E_FULL:
+    case RINGBUS_E_NO_CHUNK:
+    case RINGBUS_E_NOT_READY:
+    case RINGBUS_E_NO_INSTANCE:
+    case RINGBUS_E_NO_SERVICE:
+    case RINGBUS_E_PEER_GONE:
+    case RINGBUS_E_NOT_TARGET:
+    case RINGBUS_E_DRAINING:
+        return true;
+    case RINGBUS_E_RESTARTING:
+        world.figures.waiting++;
+        return world.policy.by_key;
+    case RINGBUS_E_LIMITED:
+        world.figures.limited++;
+        return world.policy.limited;
+    case RINGBUS_E_SHIELDED:
+        return world.policy.shields;
+    default:
+        return false;
+    }
+}
+
 static void note_sent(struct life *life, uint32_t idx, const struct positions *before, int result)
 {
     struct message *message = &world.messages[idx];
+    struct life *first = NULL;
     message->fate = result > 0 ? FATE_SENT : FATE_REFUSED;
     if (result <= 0) {
         world.figures.refused++;
         sim_log("message %u refused: %s", idx, ringbus_error_name(result));
-        switch (result) {
-        case 0:
-        case RINGBUS_E_FULL:
-        case RINGBUS_E_NO_CHUNK:
-        case RINGBUS_E_NOT_READY:
-        case RINGBUS_E_RESTARTING:
-        case RINGBUS_E_NO_INSTANCE:
-        case RINGBUS_E_NO_SERVICE:
-        case RINGBUS_E_PEER_GONE:
-        case RINGBUS_E_NOT_TARGET:
-        case RINGBUS_E_DRAINING:
-            break;
-        default:
+        if (!may_be_refused(result)) {
             violation(life, "send failed: %s", ringbus_errmsg(life->bus));
         }
         return;
@@ -99,11 +118,15 @@ static void note_sent(struct life *life, uint32_t idx, const struct positions *b
             violation(life, "sent to a life that never was: %s", end->path);
             return;
         }
+        first = first != NULL ? first : to;
         (void)copy_make(idx, to); /* it may have been delivered before the send returned */
         message->copies++;
         world.figures.sent++;
         sim_log("message %u of kind %d, %u bytes, to %s %u", idx, (int)message->kind, message->size,
                 to->slot->path, to->addr.incarnation);
+    }
+    if (before->keyed && first != NULL) {
+        keys_sent(life, idx, before->cluster, before->key, first->addr.instance);
     }
     if (message->copies != (unsigned)result) {
         violation(life, "send says %d receivers, %u lanes were written", result, message->copies);
@@ -154,6 +177,9 @@ static void send_something(struct life *life)
     const uint64_t key = sim_below(8);
     unsigned flags = sim_one_in(3) ? RINGBUS_KEY : 0U;
     note_positions(bus, &before);
+    before.keyed = (flags & RINGBUS_KEY) != 0 && to.instance == RINGBUS_ANY && what != 2;
+    before.key = key;
+    before.cluster = to.cluster;
     int r = 0;
     if (what < 2) {
         world.figures.requests++;
@@ -189,6 +215,9 @@ static void send_something(struct life *life)
         r = ringbus_send(bus, &to, key, bytes, size, flags);
     }
     note_sent(life, idx, &before, r);
+    if (sim_one_in(4)) {
+        keys_absences(life, to.cluster);
+    }
 }
 
 static void sleep_us(uint64_t us)
@@ -483,7 +512,7 @@ void service_start(struct slot *slot)
         world.views[i][life->idx] = (struct view){.up = false};
     }
     memset(world.known[life->idx], 0, sizeof world.known[life->idx]);
-    slot->life = life;
+    slot->life = slot->last = life;
     world.figures.lives++;
     life->process->name = slot->path + 11;
     sim_process_start(life->process, service_main, life);

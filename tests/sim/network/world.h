@@ -28,6 +28,7 @@ struct slot {
     uint32_t ping_interval_ms;
     uint32_t ping_misses;
     struct life *life; /* of its process; NULL: none runs */
+    struct life *last; /* that was started */
 };
 
 /** One life of a slot: from the start of its process to its end. */
@@ -47,6 +48,7 @@ struct life {
     bool untargets; /* it has ended an interest at some time */
     bool severed;   /* its connection to the daemon was cut at some time */
     uint64_t ended_ns;
+    uint64_t named_by; /* incarnation of a daemon whose directory named it READY */
     unsigned kept_count;
     struct ringbus_kept *kept[4];
     unsigned deferred_count;
@@ -90,8 +92,18 @@ struct view {
     bool ended_here;       /* and by an untarget() of ours: we cared no more */
 };
 
+/** What the daemon is configured to do with the clusters. */
+struct policy {
+    bool by_key; /* a key decides who gets a message */
+    bool limited;
+    bool shields;
+    uint32_t rehash_delay_ms;
+    char text[1024]; /* as its file says it */
+};
+
 struct world {
     uint64_t seed;
+    struct policy policy;
     uint32_t length_ms; /* of the time of trouble */
     uint32_t calm_us;   /* between two troubles, at most */
     uint32_t wait_us;   /* of a service between two actions, at most */
@@ -115,7 +127,8 @@ struct world {
     /* Figures over all histories. */
     struct {
         uint64_t histories, events, lives, kills, pauses, daemon_kills, links, downs, sent, refused,
-            delivered, given_back, maybe_seen, requests, replied, unknown, not_sent, broadcasts;
+            delivered, given_back, maybe_seen, requests, replied, unknown, not_sent, broadcasts,
+            keys, absences, waiting, limited, shielded;
     } figures;
     bool failed;
     char failure[512];
@@ -148,6 +161,23 @@ void service_start(struct slot *slot);
 /** Logs its links. */
 void service_describe(const struct life *life);
 void daemon_start(void);
+
+struct rbi_governance;
+
+/* ---- policy.c ------------------------------------------------------------------------------ */
+
+void policy_make(struct policy *policy);
+/** As the daemon reads it. Ends the simulation when the text is wrong. */
+void policy_parse(struct rbi_governance *out);
+
+/* ---- keys.c -------------------------------------------------------------------------------- */
+
+/** A message with a key was sent to one of a cluster: whether that is its owner. */
+void keys_sent(struct life *life, uint32_t message, uint64_t cluster, uint64_t key, int32_t to);
+/** Whether the directory waits for those who died just now. */
+void keys_absences(struct life *life, uint64_t cluster);
+/** Whether it still waits for somebody. */
+bool keys_wait(const struct life *life, uint64_t cluster);
 
 /* ---- history.c ------------------------------------------------------------------------ */
 
