@@ -195,7 +195,7 @@ uint64_t rbi_nodes_tick(struct ringbus *bus, uint64_t now_ns)
     return bus->nodes.due_ns;
 }
 
-void rbi_nodes_deinit(struct ringbus *bus)
+void rbi_nodes_close(struct ringbus *bus)
 {
     struct rbi_nodes *nodes = &bus->nodes;
     while (nodes->calls != NULL) {

@@ -96,7 +96,7 @@ void rbi_node_call_end(struct ringbus *bus, struct rbi_node_call *call);
 void rbi_nodes_end_all(struct ringbus *bus, int error);
 /** @return when it is to be called next */
 uint64_t rbi_nodes_tick(struct ringbus *bus, uint64_t now_ns);
-void rbi_nodes_deinit(struct ringbus *bus);
+void rbi_nodes_close(struct ringbus *bus);
 /** It was sent: its answer is waited for. */
 void rbi_node_call_asked(struct ringbus *bus, struct rbi_node_call *call);
 void rbi_node_call_free(struct rbi_node_call *call);
