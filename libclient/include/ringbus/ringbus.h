@@ -77,7 +77,7 @@ enum ringbus_error_kind {
     X(TIMEOUT, -4, RETRY, "the time given is over")                                                \
     X(BUSY, -5, RETRY, "not inside a callback, or another claim on this link is open")             \
     X(RESTARTING, -6, RETRY, "the owner of this key has died and may come back at its place")      \
-    X(SHIELDED, -7, RETRY, "the owner of this key is shielded: it failed too often")               \
+    X(SHIELDED, -7, RETRY, "the owner of this key, or all there are, failed too often: shielded")  \
     X(LIMITED, -8, RETRY, "a rate limit of the bus is reached")                                    \
     X(SHED, -9, RETRY, "the receiver has more to do than it can, and refused it")                  \
     X(NO_SERVICE, -10, GONE, "no such cluster is known")                                           \
