@@ -431,7 +431,9 @@ static int order(const char *path, enum rbi_drain_what what, struct rbi_wire_dra
     struct raw_message message;
     rbi_text_set(&body.path, path);
     CHECK(raw_send(&tool, RBI_WIRE_DRAIN, &body, NULL, 0) == 0);
-    CHECK(raw_receive(&tool, &message, RAW_TIMEOUT_MS) == 0);
+    do { /* the daemon may just have been up for its return_time */
+        CHECK(raw_receive(&tool, &message, RAW_TIMEOUT_MS) == 0);
+    } while (message.header.type == RBI_WIRE_SETTLED);
     if (message.header.type == RBI_WIRE_ERROR) {
         return message.body.error.code;
     }

@@ -160,6 +160,9 @@ static void use_inherited(void)
     REFUSED(ringbus_watch(bus, "/"));
     REFUSED(ringbus_unwatch(bus, "/"));
     REFUSED(ringbus_wait_ready(bus, PEER, 0));
+    REFUSED(ringbus_hook(bus, NULL, NULL));
+    REFUSED(ringbus_unhook(bus, 1));
+    REFUSED(ringbus_candidates(bus, PEER, NULL, NULL, 0));
     REFUSED(ringbus_node_create(bus, "/a/meta/b", "x", 1, 0, on_node, &a));
     REFUSED(ringbus_node_set(bus, "/a/meta/b", "x", 1, 0, on_node, &a));
     REFUSED(ringbus_node_remove(bus, "/a/meta/b", 0, on_node, &a));
