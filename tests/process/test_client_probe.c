@@ -294,12 +294,12 @@ static int down(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        PROBE_TEST(test_reply),
         PROBE_TEST(test_error_reply),
         PROBE_TEST(test_timeout_of_the_request),
         PROBE_TEST(test_no_end_at_all),
     };
     const struct CMUnitTest more[] = {
+        PROBE_TEST(test_reply),
         PROBE_TEST(test_caller_cancels),
         PROBE_TEST(test_caller_is_killed),
         PROBE_TEST(test_instance_restarts),
