@@ -25,8 +25,10 @@ static void ask(struct raw *raw, enum rbi_wire_type type, const void *body, int 
 {
     struct raw_message message;
     assert_int_equal(raw_send(raw, type, body, &fd, fd >= 0 ? 1 : 0), 0);
-    assert_int_equal(raw_receive(raw, &message, RAW_TIMEOUT_MS), 0);
-    assert_int_not_equal(message.header.type, RBI_WIRE_ERROR);
+    do {
+        assert_int_equal(raw_receive(raw, &message, RAW_TIMEOUT_MS), 0);
+        assert_int_not_equal(message.header.type, RBI_WIRE_ERROR);
+    } while (message.header.type != RBI_WIRE_APPLIED && message.header.type != RBI_WIRE_OK);
     if (message.header.type == RBI_WIRE_APPLIED) {
         applied = message.body.applied;
     }
