@@ -51,6 +51,18 @@ static bool better(uint64_t key, int32_t a, int32_t b)
     return rbi_hrw_better(score_of(key, a), 1, a, score_of(key, b), 1, b);
 }
 
+/** Whether the sender, who saw it die while no daemon could say so, still waits for it. */
+static bool is_missed(const struct life *life, const struct rbi_cluster *cluster, int32_t instance)
+{
+    for (unsigned i = 0; i < cluster->missed_count; i++) {
+        if (cluster->missed[i].instance == instance &&
+            cluster->missed[i].until_ns > life->bus->now_ns) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /** Whether one with a better right may be passed over. */
 static bool may_be_passed(const struct life *life,
                           const struct rbi_cluster *cluster,
@@ -64,8 +76,8 @@ static bool may_be_passed(const struct life *life,
         return !member->end->usable || member->end->drain.peer;
     }
     const bool joins = member->joined_ns + JOIN_NS > life->bus->now_ns;
-    const bool left = member->over == named->incarnation && !member->over_died;
-    return joins || left;
+    const bool is_over = member->over == named->incarnation;
+    return joins || (is_over && !(member->over_died && is_missed(life, cluster, named->instance)));
 }
 
 void keys_sent(struct life *life, uint32_t message, uint64_t cluster, uint64_t key, int32_t to)
