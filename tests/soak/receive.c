@@ -260,7 +260,8 @@ void soak_on_event(struct ringbus *bus, const struct ringbus_event *event, void 
     }
     if (event->type == RINGBUS_EVENT_READY) {
         if (me.peers[slot].incarnation != 0) {
-            soak_violation(me.ledger, "READY of slot %u while another life of it is up", slot);
+            soak_violation(me.ledger, "READY of slot %u, incarnation %u, while %u of it is up",
+                           slot, event->addr.incarnation, me.peers[slot].incarnation);
         }
         me.peers[slot] = event->addr;
         atomic_store(&me.life->up[slot], event->addr.incarnation);
@@ -273,7 +274,9 @@ void soak_on_event(struct ringbus *bus, const struct ringbus_event *event, void 
         atomic_fetch_add(&me.life->peers, 1);
     } else if (event->type == RINGBUS_EVENT_DOWN) {
         if (me.peers[slot].incarnation != event->addr.incarnation) {
-            soak_violation(me.ledger, "DOWN of slot %u, which was not up", slot);
+            soak_violation(me.ledger, "DOWN of slot %u, incarnation %u, by reason %d: %u was up",
+                           slot, event->addr.incarnation, (int)event->reason,
+                           me.peers[slot].incarnation);
         } else {
             atomic_fetch_sub(&me.life->peers, 1);
         }
