@@ -30,7 +30,8 @@ bus_start() { # bus_start [CONFIG]
     "$build/daemon/ringbusd" --config "${1:-$top/configs/minimal.yaml}" --socket "$RINGBUS_SOCKET" 2>"$work/daemon.log" &
     daemon=$!
     tries=0
-    while [ ! -S "$RINGBUS_SOCKET" ]; do
+    # Not for the socket: that is there a moment before anybody listens.
+    until grep -q ' event=ready ' "$work/daemon.log"; do
         tries=$((tries + 1))
         if [ $tries -gt 500 ] || ! kill -0 "$daemon" 2>/dev/null; then
             echo "the daemon did not start:" >&2
