@@ -289,6 +289,27 @@ static bool member_is_linked(const struct rbi_cluster *cluster, int32_t instance
     return member != NULL && member->end != NULL;
 }
 
+/*
+ * The daemon names one that we took for gone: its end of a link that was being made while no
+ * daemon was there can go like that of a dead one.
+ */
+static void note_named(struct ringbus *bus, const struct rbi_wire_event *event)
+{
+    struct rbi_cluster *cluster = rbi_cluster_find(bus, event->cluster);
+    unsigned kept = 0;
+    for (unsigned i = 0; i < bus->gone_count; i++) {
+        const struct rbi_pidf *gone = &bus->gone[i];
+        if (gone->cluster != event->cluster || gone->instance != event->instance ||
+            gone->incarnation != event->incarnation) {
+            bus->gone[kept++] = *gone;
+        }
+    }
+    if (kept != bus->gone_count && cluster != NULL) {
+        rbi_cluster_changed(bus, cluster);
+    }
+    bus->gone_count = kept;
+}
+
 void rbi_target_event(struct ringbus *bus, const struct rbi_wire_event *event)
 {
     struct rbi_cluster *cluster = rbi_cluster_find(bus, event->cluster);
@@ -299,6 +320,8 @@ void rbi_target_event(struct ringbus *bus, const struct rbi_wire_event *event)
                                       .instance = event->instance,
                                       .incarnation = event->incarnation};
         rbi_directory_note_gone(bus, &pidf); /* what is held lists it still */
+    } else if (event->change == RBI_CHANGE_ADDED) {
+        note_named(bus, event);
     }
     if (rbi_watched_path(bus, event->path.bytes, event->path.length)) {
         news = rbi_watched_event(bus, event, &old_incarnation);
