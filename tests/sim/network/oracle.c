@@ -200,7 +200,8 @@ void oracle_result(struct life *at, uint32_t request, const struct ringbus_resul
 static bool was_stopped(const struct life *life)
 {
     const struct sim_process *process = life->process;
-    return sim_process_is_paused(process) ||
+    /* Until it runs again, though its pause may be over. */
+    return process->paused_till_ns != 0 ||
            (process->stopped_ns != 0 && process->stopped_ns + 20 * SIM_S > sim.now_ns);
 }
 
