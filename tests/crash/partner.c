@@ -214,8 +214,10 @@ void partners_open(const struct cluster *cluster)
     for (unsigned at = 0; at < PARTNER_COUNT; at++) {
         open_partner(cluster, at);
     }
-    for (unsigned at = 0; at < PARTNER_COUNT; at++) {
+    /* Twice: with the second link the daemon has taken what it was told with the first. */
+    for (unsigned i = 0; i < 2 * PARTNER_COUNT; i++) {
         char path[RINGBUS_PATH_MAX + 1];
+        const unsigned at = i % PARTNER_COUNT;
         const unsigned other = (at + 1) % PARTNER_COUNT;
         (void)snprintf(path, sizeof path, CRASH_PARTNER "/%u", other + 1);
         link_once(&partners[at].node, &partners[other].node, path);
