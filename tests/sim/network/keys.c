@@ -75,9 +75,12 @@ static bool may_be_passed(const struct life *life,
     if (member->end != NULL) {
         return !member->end->usable || member->end->drain.peer;
     }
+    const struct ringbus_addr addr = {
+        .cluster = cluster->id, .instance = named->instance, .incarnation = named->incarnation};
+    const struct life *of = life_of(&addr);
     const bool joins = member->joined_ns + JOIN_NS > life->bus->now_ns;
-    const bool is_over = member->over == named->incarnation;
-    return joins || (is_over && !(member->over_died && is_missed(life, cluster, named->instance)));
+    const bool is_over = of != NULL && of->ended; /* and no daemon was there to say so */
+    return joins || (is_over && !(of->killed && is_missed(life, cluster, named->instance)));
 }
 
 void keys_sent(struct life *life, uint32_t message, uint64_t cluster, uint64_t key, int32_t to)
