@@ -31,6 +31,7 @@ struct players {
     unsigned ended;
     unsigned of_two; /* releases */
     unsigned failed;
+    int error; /* of the last that failed */
 };
 
 static void on_event(struct ringbus *bus, const struct ringbus_event *event, void *user)
@@ -61,6 +62,7 @@ static void on_reply(struct ringbus *bus, const struct ringbus_result *result, v
     all->ended++;
     if (result->outcome != RINGBUS_REPLIED) {
         all->failed++;
+        all->error = result->error;
         return;
     }
     (void)snprintf(text, sizeof text, "%.*s", (int)result->message->size,
@@ -125,7 +127,7 @@ static void print(struct players *all)
         printf("  %u players saw two releases\n", all->of_two);
     }
     if (all->failed > 0) {
-        printf("  %u requests failed\n", all->failed);
+        printf("  %u requests failed: %s\n", all->failed, ringbus_strerror(all->error));
     }
 }
 
