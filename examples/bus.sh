@@ -31,7 +31,7 @@ bus_start() { # bus_start [CONFIG]
     daemon=$!
     tries=0
     # Not for the socket: that is there a moment before anybody listens.
-    until grep -q ' event=ready ' "$work/daemon.log"; do
+    until grep -qs ' event=ready ' "$work/daemon.log"; do
         tries=$((tries + 1))
         if [ $tries -gt 500 ] || ! kill -0 "$daemon" 2>/dev/null; then
             echo "the daemon did not start:" >&2
