@@ -236,7 +236,6 @@ on_introduced(struct ringbus *bus, const struct rbi_wire_introduced *body, struc
     struct rbi_end *end = NULL;
     int r = 0;
     bool met = false;
-    uint64_t behind = 0;
     struct rbi_end *old = rbi_end_find(bus, body->cluster, body->instance);
     if (got < RBI_ARRAY_SIZE(fds)) {
         r = rbi_fail(bus, RINGBUS_E_NO_FDS, "a link from %s: out of file descriptors",
@@ -253,7 +252,6 @@ on_introduced(struct ringbus *bus, const struct rbi_wire_introduced *body, struc
     } else if (old != NULL) {
         rbi_end_peer_gone(bus, old, RBI_REASON_REPLACED);
         rbi_end_unindex(bus, old);
-        behind = old->link_life;
     }
     if (r == 0) {
         r = accept_link(bus, body, fds, &end);
@@ -276,7 +274,7 @@ on_introduced(struct ringbus *bus, const struct rbi_wire_introduced *body, struc
     }
     (void)close(fds[0]); /* mapped; pool and bell stay */
     (void)close(fds[2]);
-    end->behind = behind;
+    end->behind = true; /* whichever there are: one that came to nothing may lie between */
     open_if_wanted(bus, end);
 }
 

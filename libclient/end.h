@@ -98,7 +98,7 @@ struct rbi_end {
     bool judged;        /* failures in a row make us avoid it (bus/suspicion.h) */
     bool avoided;       /* now: of what may go elsewhere it gets nothing */
     struct rbi_end *next_avoided;
-    uint64_t behind; /* link_life of the peer's last life, read to its end first; 0: none */
+    bool behind; /* earlier lives of the peer, if there are, are read to their end first */
     enum rbi_reason leave_reason;
     uint64_t gave_ns;       /* when it last gave back a reference, or had none; as of the tick */
     uint64_t alive_said_ns; /* by ringbus_alive() */

@@ -311,15 +311,18 @@ static bool is_message(unsigned kind)
            kind == RBI_RECORD_ERROR;
 }
 
-/* Whether the peer's last life, whose end comes before the beginning of this one, is still read. */
+/* Whether an earlier life of the peer, whose end comes before this one's beginning, is read yet. */
 static RBI_COLD bool is_behind(const struct ringbus *bus, struct rbi_end *end)
 {
     for (unsigned i = 0; i < bus->end_count; i++) {
-        if (bus->ends[i]->link_life == end->behind) {
-            return bus->ends[i]->phase == RBI_END_LEAVING;
+        const struct rbi_end *other = bus->ends[i];
+        if (other->link_life < end->link_life && other->phase == RBI_END_LEAVING &&
+            other->peer.cluster == end->peer.cluster &&
+            other->peer.instance == end->peer.instance) {
+            return true;
         }
     }
-    end->behind = 0;
+    end->behind = false;
     return false;
 }
 
@@ -329,7 +332,7 @@ take_parsed(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *r
     if (RBI_LIKELY(is_message(record->kind))) {
         return deliver(bus, end, record, rare);
     }
-    if (RBI_UNLIKELY(end->behind != 0) && is_behind(bus, end)) {
+    if (RBI_UNLIKELY(end->behind) && is_behind(bus, end)) {
         return RBI_LANE_EMPTY; /* READY, which comes first: nothing is read past it */
     }
     rbi_end_control_record(bus, end, record);
