@@ -132,7 +132,8 @@ struct rbi_data {
 #define RBI_WIRE_FIELDS_error(F)                                                                   \
     F(i32, code, 1, 1) /* enum ringbus_error */                                                    \
     F(text, text, 2, 0)                                                                            \
-    F(u64, link_id, 3, 0) /* INTRODUCE that meets a link of the same pair: that link */
+    F(u64, link_id, 3, 0) /* INTRODUCE that meets a link of the same pair: that link */            \
+    F(u8, refused, 4, 0)  /* 1: INTRODUCE failed at the server, whatever the code; no right lacks */
 #define RBI_WIRE_FIELDS_registration(F)                                                            \
     F(text, path, 1, 0) /* empty: anonymous */                                                     \
     F(u32, weight, 2, 0)                                                                           \

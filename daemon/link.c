@@ -217,7 +217,9 @@ void rbi_link_end(struct rbi_link *link,
         if (link->linked) {
             link_tell_down(link, link->requester, reason, text);
         } else {
-            rbi_peer_send_error(link->requester->peer, link->serial, code, 0, "%s", text);
+            struct rbi_wire_error error = {.code = code, .refused = reason == RBI_REASON_REFUSED};
+            rbi_text_set(&error.text, text);
+            rbi_peer_send(link->requester->peer, RBI_WIRE_ERROR, &error, link->serial);
         }
     }
     (void)rbi_link_free(link);

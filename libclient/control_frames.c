@@ -268,7 +268,7 @@ on_introduced(struct ringbus *bus, const struct rbi_wire_introduced *body, struc
         if (met) {
             /* Ours is dropped for it, and its refusal will find nobody: ask again. */
             const struct rbi_pidf peer = {.cluster = body->cluster, .instance = body->instance};
-            rbi_target_introduce_failed(bus, &peer, r, bus->error.text, false);
+            rbi_target_introduce_failed(bus, &peer, RBI_REASON_NONE, r, bus->error.text, false);
         }
         return;
     }
@@ -330,7 +330,7 @@ static void on_linked(struct ringbus *bus,
             /* Before anything is sent: losing the daemon then would free it as well. */
             const struct rbi_pidf peer = end->peer;
             rbi_end_free(bus, end);
-            rbi_target_introduce_failed(bus, &peer, r, ringbus_errmsg(bus), false);
+            rbi_target_introduce_failed(bus, &peer, RBI_REASON_NONE, r, ringbus_errmsg(bus), false);
         }
         (void)rbi_control_send(bus, RBI_WIRE_LINK_DOWN, &down, NULL, 0);
         return;
@@ -386,7 +386,9 @@ static void on_error(struct ringbus *bus,
     if (end != NULL) {
         const struct rbi_pidf peer = end->peer;
         rbi_end_free(bus, end);
-        rbi_target_introduce_failed(bus, &peer, code, body->text.bytes, body->link_id != 0);
+        rbi_target_introduce_failed(bus, &peer,
+                                    body->refused != 0 ? RBI_REASON_REFUSED : RBI_REASON_NONE, code,
+                                    body->text.bytes, body->link_id != 0);
         return;
     }
     if (rbi_nodes_answer(bus, header->reply_to, 0, body)) {

@@ -194,7 +194,9 @@ void rbi_end_report_failed(struct ringbus *bus, struct rbi_end *end)
         error = RINGBUS_E_BAD_PEER;
         text = "the peer broke the protocol before the link was READY";
     }
-    rbi_target_introduce_failed(bus, &end->peer, error, text, false);
+    const enum rbi_reason reason =
+        end->fsm.reason == RBI_REASON_REFUSED ? RBI_REASON_REFUSED : RBI_REASON_NONE;
+    rbi_target_introduce_failed(bus, &end->peer, reason, error, text, false);
 }
 
 static void report_up(struct ringbus *bus, struct rbi_end *end)

@@ -717,9 +717,14 @@ void rbi_target_link_over(struct ringbus *bus, const struct rbi_end *end);
 uint64_t rbi_target_tick(struct ringbus *bus, uint64_t now_ns);
 /** Sends every TARGET and WATCH again, after a reconnect. */
 void rbi_target_resend(struct ringbus *bus);
-/** The answer to an INTRODUCE was an error, or its link closed before it was usable. */
+/**
+ * The answer to an INTRODUCE was an error, or its link closed before it was usable.
+ * @param reason  NONE: as the error has it. That a peer refuses, which is DENIED to its caller, is
+ *                no right that is missing
+ */
 void rbi_target_introduce_failed(struct ringbus *bus,
                                  const struct rbi_pidf *peer,
+                                 enum rbi_reason reason,
                                  int error,
                                  const char *text,
                                  bool meets_other);

@@ -137,22 +137,26 @@ static enum rbi_reason reason_of(int error)
     }
 }
 
-void rbi_target_introduce_failed(
-    struct ringbus *bus, const struct rbi_pidf *peer, int error, const char *text, bool meets_other)
+void rbi_target_introduce_failed(struct ringbus *bus,
+                                 const struct rbi_pidf *peer,
+                                 enum rbi_reason reason,
+                                 int error,
+                                 const char *text,
+                                 bool meets_other)
 {
     struct rbi_cluster *cluster = rbi_cluster_find(bus, peer->cluster);
     struct rbi_member *member = cluster != NULL ? rbi_member_find(cluster, peer->instance) : NULL;
     if (member == NULL || !member->wanted) {
         return;
     }
+    reason = reason != RBI_REASON_NONE ? reason : reason_of(error);
     rbi_member_back_off(bus, member);
-    member->denied = error == RINGBUS_E_DENIED;
+    member->denied = reason == RBI_REASON_DENIED;
     if (!meets_other) {
         char sentence[sizeof bus->error.text];
         (void)snprintf(sentence, sizeof sentence, "%s", text); /* may be the very buffer */
         (void)rbi_fail(bus, error, "no link to %s: %s", member->path, sentence);
-        rbi_emit_simple(bus, RINGBUS_EVENT_LINK_FAILED, peer, member->path, reason_of(error),
-                        error);
+        rbi_emit_simple(bus, RINGBUS_EVENT_LINK_FAILED, peer, member->path, reason, error);
     }
 }
 
