@@ -79,7 +79,8 @@ static bool may_be_passed(const struct life *life,
         .cluster = cluster->id, .instance = named->instance, .incarnation = named->incarnation};
     const struct life *of = life_of(&addr);
     const bool joins = member->joined_ns + JOIN_NS > life->bus->now_ns;
-    const bool is_over = of != NULL && of->ended; /* and no daemon was there to say so */
+    /* And no daemon was there to say so. */
+    const bool is_over = of != NULL && (of->ended || of->leaving);
     return joins || (is_over && !(of->killed && is_missed(life, cluster, named->instance)));
 }
 
