@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libclient/owned.c - which keys are ours: the table that callers without a set of their own
- * use, made from the same snapshot, compared with the one before.
+ * libclient/owned.c - which keys are ours: the table that callers of our own set and place use,
+ * made from the same snapshot, compared with the one before.
  */
 #include "libclient/internal.h"
 
