@@ -300,7 +300,7 @@ static void test_rules_of_a_later_version(void **state)
     for (unsigned i = 0; i < 2; i++) {
         later[i].rule.struct_size = sizeof later[i];
         later[i].rule.method_low = later[i].rule.method_high = i + 1;
-        later[i].rule.mock = "abc" + i;
+        later[i].rule.mock = &"abc"[i];
         later[i].rule.mock_size = 3 - i;
     }
     set(&later[0].rule, 2);
