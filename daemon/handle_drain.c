@@ -40,7 +40,7 @@ static struct rbi_endpoint *drain_find(const struct rbi_request *request)
 static void drain_log(const struct rbi_request *request, struct rbi_endpoint *endpoint, bool start)
 {
     if (rbi_quota_pace(&endpoint->drain_log_tat_ns, rbi_loop_now_ns(request->daemon->loop),
-                      LOGS_PER_S, LOGS_BURST) != 0) {
+                       LOGS_PER_S, LOGS_BURST) != 0) {
         endpoint->drain_logs_withheld++;
         return;
     }

@@ -158,18 +158,18 @@ static void watch_event_fill(struct rbi_wire_event *event,
                              enum rbi_change change,
                              enum rbi_reason reason)
 {
-    *event = (struct rbi_wire_event){.change = (uint32_t)change,
-                                     .revision = endpoint->daemon->registry.revision,
-                                     .cluster = endpoint->cluster_id,
-                                     .instance = endpoint->instance,
-                                     .incarnation = endpoint->incarnation,
-                                     .state = endpoint->state,
-                                     .weight = endpoint->seen.weight,
-                                     .path = endpoint->path,
-                                     .reason = (uint32_t)reason,
-                                     .health = endpoint->health.health,
-                                     .panic = endpoint->cluster &&
-                                              rbi_health_panics(endpoint->cluster)};
+    *event =
+        (struct rbi_wire_event){.change = (uint32_t)change,
+                                .revision = endpoint->daemon->registry.revision,
+                                .cluster = endpoint->cluster_id,
+                                .instance = endpoint->instance,
+                                .incarnation = endpoint->incarnation,
+                                .state = endpoint->state,
+                                .weight = endpoint->seen.weight,
+                                .path = endpoint->path,
+                                .reason = (uint32_t)reason,
+                                .health = endpoint->health.health,
+                                .panic = endpoint->cluster && rbi_health_panics(endpoint->cluster)};
 }
 
 /** Targets are told of whatever is there: whoever may not be linked to it is to learn why. */

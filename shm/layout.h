@@ -149,7 +149,7 @@ enum rbi_endpoint_state {
     X(denied, "messages that came without the right to be sent, and were dropped")                 \
     X(not_owner, "requests refused because another instance owns their key")                       \
     X(limited_in, "requests of others that a limit of this cluster refused")                       \
-    X(shed, "requests of others refused because more came than could be done")\
+    X(shed, "requests of others refused because more came than could be done")                     \
     X(bad_choice, "messages refused because a hook named an instance that cannot take them")
 
 enum rbi_counter {
