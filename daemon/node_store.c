@@ -182,8 +182,8 @@ static void store_folder(const char *path, bool sync)
 {
     char folder[RBI_NODE_STORE_PATH_MAX + 1];
     const char *end = strrchr(path, '/');
-    (void)snprintf(folder, sizeof(folder), "%.*s", end > path ? (int)(end - path) : 1,
-                   end ? path : ".");
+    const int length = end != NULL && end > path ? (int)(end - path) : 1;
+    (void)snprintf(folder, sizeof(folder), "%.*s", length, end != NULL ? path : ".");
     if (!sync) {
         (void)mkdir(folder, 0700);
         return;

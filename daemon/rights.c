@@ -55,9 +55,9 @@ static void rights_read_program(struct rbi_peer *peer)
 static struct rbi_acl_subject rights_subject(const struct rbi_peer *peer,
                                              const struct rbi_endpoint *endpoint)
 {
-    const bool named = endpoint && endpoint->name_offset != 0;
-    return (struct rbi_acl_subject){.path = named ? endpoint->path.bytes : "",
-                                    .path_length = named ? endpoint->path.length : 0,
+    const struct rbi_endpoint *named = endpoint && endpoint->name_offset != 0 ? endpoint : NULL;
+    return (struct rbi_acl_subject){.path = named ? named->path.bytes : "",
+                                    .path_length = named ? named->path.length : 0,
                                     .tags = endpoint ? endpoint->seen.tags : "",
                                     .program = peer->rights.program,
                                     .uid = peer->uid,

@@ -167,7 +167,7 @@ filter(struct ringbus *bus, struct offers *offers, const struct rbi_cluster *tar
 /* @return false: no memory */
 static bool read_offer(struct ringbus *bus, struct offers *offers, struct rbi_cluster *cluster)
 {
-    struct rbi_directory_cluster head;
+    struct rbi_directory_cluster head = {.absent_count = 0};
     bool absent = false;
     struct rbi_directory_instance *instances = NULL;
     cluster->absent_count = 0;

@@ -36,8 +36,9 @@ static RBI_COLD int request_inheriting(struct ringbus *bus,
     }
     attributes.present |= RBI_ATTRIBUTE_DEADLINE;
     attributes.deadline_ns = now_ns + timeout_ns;
-    out->attributes = &attributes;
-    return do_request(bus, to, out, timeout_ns, on_reply, context);
+    struct rbi_outgoing own = *out;
+    own.attributes = &attributes;
+    return do_request(bus, to, &own, timeout_ns, on_reply, context);
 }
 
 static int do_request(struct ringbus *bus,
