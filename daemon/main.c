@@ -126,12 +126,12 @@ int main(int argc, char **argv)
         return 1;
     }
     options.governance = &governance;
-    if (action == ACTION_CHECK) {
+    if (action == ACTION_CHECK || action == ACTION_PRINT) {
+        if (action == ACTION_PRINT) {
+            rbi_config_print(&options.config, print_key, NULL);
+        }
+        rbi_governance_deinit(&governance);
         return 0;
     }
-    if (action == ACTION_PRINT) {
-        rbi_config_print(&options.config, print_key, NULL);
-        return 0;
-    }
-    return run(&options);
+    return run(&options); /* which takes it over */
 }
