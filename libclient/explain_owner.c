@@ -74,7 +74,11 @@ static int32_t owner_of(struct rbi_explain *explain,
 
 const struct rbi_route_entry *rbi_explain_owner(struct rbi_explain *explain, int32_t *instance)
 {
-    const struct rbi_table_shape shape = rbi_keyed_shape(&explain->policy->balance);
+    struct rbi_table_shape shape;
+    *instance = 0;
+    if (!rbi_balance_shape(&explain->policy->balance, &shape)) {
+        return NULL; /* nobody owns a key */
+    }
     struct rbi_table_member *members =
         malloc((explain->result.entry_count + RBI_DIRECTORY_ABSENT_MAX + 1U) * sizeof *members);
     const unsigned count = members != NULL ? members_of(explain, members) : 0;

@@ -661,8 +661,6 @@ int rbi_turns_make(const struct rbi_cluster *cluster, struct rbi_choice *choice)
 const rbi_au64 *rbi_turns_load(const struct rbi_end *end);
 /** With each tick: looks anew at what the receivers say of their load, where picks go by it. */
 void rbi_turns_look(struct ringbus *bus);
-/** Shape of the tables of a policy. */
-struct rbi_table_shape rbi_keyed_shape(const struct rbi_balance_policy *balance);
 /**
  * The table by key, made anew where members have changed. @return 0; -ENOMEM, then there is none
  */

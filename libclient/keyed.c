@@ -42,19 +42,6 @@ void rbi_keyed_free(struct rbi_keyed *keyed)
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-struct rbi_table_shape rbi_keyed_shape(const struct rbi_balance_policy *balance)
-{
-    const bool maglev = balance->mode == RBI_BALANCE_MAGLEV;
-    /* Who never asks a second rank need not know it: the first is the same either way. */
-    const bool ranks = balance->on_shield == RBI_ON_SHIELD_FAILOVER || balance->hash_bound != 0;
-    return (struct rbi_table_shape){.kind = maglev ? RBI_TABLE_MAGLEV : RBI_TABLE_HRW,
-                                    .slots = maglev                ? RBI_TABLE_SLOTS_MAGLEV
-                                             : balance->slots != 0 ? balance->slots
-                                                                   : RBI_TABLE_SLOTS_LARGE,
-                                    .ranks = ranks ? balance->ranks : 1,
-                                    .strict = maglev ? 0 : balance->strict};
-}
-
 /* Brings @p owners up to date from the table before. @return false: no memory */
 static bool build(struct rbi_keyed *keyed,
                   const struct rbi_table_shape *shape,
@@ -283,9 +270,10 @@ int rbi_keyed_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_
     unsigned count = 0;
     struct rbi_keyed *keyed = &choice->keyed;
     const struct rbi_balance_policy *policy = &rbi_cluster_policy(cluster)->balance;
-    const struct rbi_table_shape shape = rbi_keyed_shape(policy);
+    struct rbi_table_shape shape = {.ranks = 0};
+    const bool by_key = rbi_balance_shape(policy, &shape);
     const bool bound = policy->hash_bound != 0 && shape.ranks > 1;
-    struct rbi_table_member *members = members_of(bus, cluster, choice, &count);
+    struct rbi_table_member *members = by_key ? members_of(bus, cluster, choice, &count) : NULL;
     if (members == NULL || !reserve(keyed, count)) {
         free(members);
         return -ENOMEM;
