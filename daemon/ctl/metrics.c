@@ -11,13 +11,16 @@ void rbi_ctl_label_format(const char *text, char *out)
 {
     size_t used = 0;
     for (size_t i = 0; text[i] != '\0' && i < RBI_CTL_LABEL_MAX; i++) {
-        const unsigned char byte = (unsigned char)text[i];
+        char byte = text[i];
         if (byte == '\n' || byte == '\\' || byte == '"') {
             out[used++] = '\\';
-            out[used++] = byte == '\n' ? 'n' : (char)byte;
-        } else {
-            out[used++] = byte >= ' ' && byte < 0x7f ? (char)byte : '?';
+            if (byte == '\n') {
+                byte = 'n';
+            }
+        } else if (byte < ' ' || byte > '~') {
+            byte = '?';
         }
+        out[used++] = byte;
     }
     out[used] = '\0';
 }
