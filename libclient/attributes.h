@@ -4,7 +4,6 @@
 /*
  * libclient/attributes.h - what is said of a message beside key and payload: from the options of
  * a sender, through its record, to the view of its receiver; and what nested messages inherit.
- * Part of internal.h: include that.
  */
 #include "bus/record_attributes.h"
 

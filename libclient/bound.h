@@ -3,7 +3,7 @@
 #define RINGBUS_LIBCLIENT_BOUND_H
 /*
  * libclient/bound.h - keys whose owner has much more than its share to do go to the next rank
- * (balance.hash_bound, bus/balance_bound.h). Part of internal.h: include that.
+ * (balance.hash_bound, bus/balance_bound.h).
  */
 #include "bus/balance_bound.h"
 

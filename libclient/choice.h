@@ -3,7 +3,7 @@
 #define RINGBUS_LIBCLIENT_CHOICE_H
 /*
  * libclient/choice.h - one instance of several: what is kept of a cluster's snapshot so that a
- * send chooses with a few loads. Part of internal.h: include that.
+ * send chooses with a few loads.
  *
  *   snapshot -> router chain (bus/route.h) -> choice: who takes messages, without a key and by key
  *
@@ -137,5 +137,30 @@ struct rbi_refusal {
     int32_t answer; /* of the hook, RBI_HOOK_BAD */
     uint64_t realm; /* cluster of that instance: of another business, perhaps */
 };
+
+/** A choice of a class. NULL: no memory. */
+struct rbi_choice *rbi_choice_new(struct ringbus *bus, const struct rbi_choice_class *class);
+void rbi_choice_free(struct rbi_choice *choice);
+/** Runs the chain on the directory as it is, and collects who is linked. @return 0; -ENOMEM */
+int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_choice *choice);
+/** End of an instance that can be sent to now, or NULL. */
+struct rbi_end *rbi_choice_end(const struct rbi_cluster *cluster, int32_t instance);
+/** A balancer that has to be set up first; the caller zeroed it. */
+void rbi_turns_init(struct ringbus *bus, struct rbi_turns *turns);
+void rbi_turns_free(struct rbi_turns *turns);
+/** Sets it up over the ends of its choice. @return 0; -ENOMEM */
+int rbi_turns_make(const struct rbi_cluster *cluster, struct rbi_choice *choice);
+/** Where the receiver says how much it has to do: two words, RBI_LEAST_*. */
+const rbi_au64 *rbi_turns_load(const struct rbi_end *end);
+/** With each tick: looks anew at what the receivers say of their load, where picks go by it. */
+void rbi_turns_look(struct ringbus *bus);
+/**
+ * The table by key, made anew where members have changed. @return 0; -ENOMEM, then there is none
+ */
+int rbi_keyed_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_choice *choice);
+void rbi_keyed_free(struct rbi_keyed *keyed);
+/** The owner of the key cannot be sent to: another rank, where the policy has it, or why not. */
+struct rbi_end *
+rbi_keyed_elsewhere(struct rbi_cluster *cluster, const struct rbi_choice *choice, uint64_t key);
 
 #endif

@@ -3,7 +3,6 @@
 #define RINGBUS_LIBCLIENT_CLUSTER_H
 /*
  * libclient/cluster.h - the clusters that we target, and what we know of their instances.
- * Part of internal.h: include that.
  */
 #include "bus/link.h"
 #include "bus/pidf.h"
@@ -13,6 +12,8 @@ struct rbi_caller;
 struct rbi_end;
 struct rbi_inflight;
 struct rbi_limiter;
+struct rbi_routed;
+struct ringbus;
 
 /** What a target asks of its links. */
 struct rbi_target_terms {
@@ -107,5 +108,58 @@ struct rbi_cluster {
     struct rbi_inflight *inflight; /* NULL: no link so far */
     char path[RBI_PATH_MAX + 1];
 };
+
+struct rbi_cluster *rbi_cluster_find(struct ringbus *bus, uint64_t id);
+struct rbi_member *rbi_member_find(const struct rbi_cluster *cluster, int32_t instance);
+/**
+ * Adds an absent member in its place; NULL: no memory. Moves the others: pointers to members end.
+ */
+struct rbi_member *rbi_member_add(struct rbi_cluster *cluster, int32_t instance);
+void rbi_cluster_free(struct rbi_cluster *cluster);
+/** Makes the choices of a cluster fresh: what was chosen before does not count any more. */
+void rbi_cluster_refresh(struct ringbus *bus, struct rbi_cluster *cluster);
+/** The end for a key, or one of those that take messages without; NULL: cluster->refusal. */
+struct rbi_end *
+rbi_cluster_pick(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t key);
+/** The same for a message that says more of itself. Cold. */
+struct rbi_end *
+rbi_cluster_pick_for(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_pick *pick);
+/** Its choices are to be made anew, and those of the clusters that import it. */
+void rbi_cluster_changed(struct ringbus *bus, struct rbi_cluster *cluster);
+/** An end became suspect or stopped being so: who is next in turn is to be chosen anew. */
+void rbi_cluster_suspicion(struct ringbus *bus, const struct rbi_end *end);
+/** The same in a cluster that is held and refreshed, for what it is held for. */
+struct rbi_end *
+rbi_cluster_pick_held(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t key);
+/** Whether a pick is not to find this one. */
+bool rbi_pick_tried(const struct rbi_pick *pick, const struct rbi_end *end);
+/**
+ * What a message is chosen from, after the application's routers; not for one that is held.
+ * @param routed  what they made of it. NULL: they named somebody there, or cluster->refusal
+ */
+struct rbi_choice *rbi_cluster_choice_for(struct ringbus *bus,
+                                          struct rbi_cluster *cluster,
+                                          const struct rbi_pick *pick,
+                                          struct rbi_routed *routed);
+struct rbi_end *rbi_cluster_pick_held_for(struct ringbus *bus,
+                                          struct rbi_cluster *cluster,
+                                          const struct rbi_pick *pick);
+
+/** The choices are to be made anew at that time at the latest. */
+void rbi_cluster_again(struct ringbus *bus, struct rbi_cluster *cluster, uint64_t due_ns);
+/** It died, and no daemon was there to say so: its slots of the hash table wait for it here. */
+void rbi_cluster_miss(struct ringbus *bus,
+                      struct rbi_cluster *cluster,
+                      const struct rbi_member *member);
+
+/** An end became usable or stopped being so. */
+void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end);
+
+static inline struct rbi_pidf rbi_member_pidf(const struct rbi_cluster *cluster,
+                                              const struct rbi_member *member)
+{
+    return (struct rbi_pidf){
+        .cluster = cluster->id, .instance = member->instance, .incarnation = member->incarnation};
+}
 
 #endif

@@ -5,7 +5,6 @@
  * libclient/degrade.h - what ends a request when nobody can be asked, or nobody is to be: a mock
  * or a callback of the application's. The rules of the bus's configuration come first, then those
  * of ringbus_degrade(); the first that covers method and trigger counts.
- * Part of internal.h: include that.
  */
 #include <ringbus/ringbus.h>
 #include <stdbool.h>

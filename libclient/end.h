@@ -3,16 +3,19 @@
 #define RINGBUS_LIBCLIENT_END_H
 /*
  * libclient/end.h - a link as we see it: its lanes, its bell, its peer.
- * Part of internal.h: include that.
  */
 #include "bus/acl.h"
 #include "bus/limit.h"
 #include "bus/link.h"
+#include "bus/pidf.h"
 #include "bus/record.h"
+#include "shm/handoff.h"
 #include "shm/lane.h"
 #include "shm/layout.h"
 #include "shm/pool.h"
 #include "shm/segment.h"
+
+struct ringbus;
 
 /**
  * The peer's pool; outlives the link while a payload in it is kept. Mapped when the first
@@ -150,5 +153,39 @@ struct rbi_end {
 #define RBI_PENDING_DISCONNECT 0x10U
 #define RBI_PENDING_DRAIN      0x20U
 #define RBI_PENDING_DRAIN_ACK  0x40U
+
+/** Creates our own side and its end, without a peer yet. NULL on failure (error noted). */
+struct rbi_end *rbi_end_new(struct ringbus *bus, const struct rbi_pidf *peer, const char *path);
+/**
+ * Maps what the peer gave, as far as an idle link needs it. 0; public error (noted, nothing
+ * kept). @p pool_fd is taken over, and -1 then; the others are borrowed.
+ */
+int rbi_end_attach(struct ringbus *bus,
+                   struct rbi_end *end,
+                   int side_fd,
+                   uint64_t side_bytes,
+                   int *pool_fd,
+                   uint64_t pool_bytes,
+                   int page_fd);
+/** The first message is sent: maps our lane whole. 0, also if it is; public error (noted). */
+RBI_COLD int rbi_end_open_tx(struct ringbus *bus, struct rbi_end *end);
+/** A message comes: maps the peer's lane whole. 0, also if it is; -errno: try again. */
+RBI_COLD int rbi_end_open_rx(struct rbi_end *end);
+/** A payload comes by reference: maps the peer's pool. 0, also if it is; -errno: try again. */
+RBI_COLD int rbi_end_open_pool(struct rbi_end *end);
+/** Makes the link to ourselves. NULL on failure (error noted). */
+struct rbi_end *rbi_end_new_loop(struct ringbus *bus);
+/** Adds an attached end to the polled ones; takes over its bell. */
+int rbi_end_activate(struct ringbus *bus, struct rbi_end *end, int bell);
+/** Unlinks and frees; only from the reaper, the opening path and close. */
+void rbi_end_free(struct ringbus *bus, struct rbi_end *end);
+void rbi_peer_pool_unref(struct rbi_peer_pool *pool);
+struct rbi_end *rbi_end_find(struct ringbus *bus, uint64_t cluster, int32_t instance);
+unsigned long rbi_end_hash(uint64_t cluster, int32_t instance);
+struct rbi_end *rbi_end_find_link(struct ringbus *bus, uint64_t link_id);
+struct rbi_end *rbi_end_find_serial(struct ringbus *bus, uint32_t serial);
+int rbi_end_index(struct ringbus *bus, struct rbi_end *end);
+/** Takes an end out of the look-up; it stays polled until the reaper has it. */
+void rbi_end_unindex(struct ringbus *bus, struct rbi_end *end);
 
 #endif

@@ -4,7 +4,6 @@
 /*
  * libclient/failback.h - RINGBUS_RETRY_FAILBACK: messages that could not be sent are kept, bounded
  * for each cluster, and sent later in their order.
- * Part of internal.h: include that.
  */
 #include "bus/record_attributes.h"
 

@@ -4,7 +4,6 @@
 /*
  * libclient/gate.h - what a receiver refuses of what has come: by the limits of its cluster that
  * are kept where messages are read, link by link, and because it has more to do than it can.
- * Part of internal.h: include that.
  *
  * A link that is gated is never `flowing`, so that each of its messages is looked at; all others
  * cost what they did. Gated is one whose caller a limit of scope `receiver` concerns, and every one

@@ -3,7 +3,6 @@
 #define RINGBUS_LIBCLIENT_HEALTH_H
 /*
  * libclient/health.h - what the daemon found out about instances that we target, as events.
- * Part of internal.h: include that.
  */
 struct rbi_cluster;
 struct rbi_wire_event;

@@ -3,7 +3,7 @@
 #define RINGBUS_LIBCLIENT_HOOKS_H
 /*
  * libclient/hooks.h - what the application has to say in routing (ringbus_hook()): filters where a
- * choice is made, routers and choosers where one is asked for. Part of internal.h: include that.
+ * choice is made, routers and choosers where one is asked for.
  *
  *   message -> routers -> class -> choice (made: filters, chain) -> chooser, or the balancer
  *

@@ -3,7 +3,7 @@
 #define RINGBUS_LIBCLIENT_LABELS_H
 /*
  * libclient/labels.h - set and location that this endpoint has as a caller: what the operator says
- * of it, else what it says of itself. Part of internal.h: include that.
+ * of it, else what it says of itself.
  */
 #include "bus/directory.h"
 

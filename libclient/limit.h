@@ -3,7 +3,6 @@
 #define RINGBUS_LIBCLIENT_LIMIT_H
 /*
  * libclient/limit.h - the limits of the clusters that we send to, kept by ourselves before we send.
- * Part of internal.h: include that.
  *
  * A cluster without limits costs its senders nothing: the bit of the end that says otherwise
  * (RBI_HINDERED_LIMIT) is one of several that are looked at at once. With limits every message

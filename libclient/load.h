@@ -3,7 +3,7 @@
 #define RINGBUS_LIBCLIENT_LOAD_H
 /*
  * libclient/load.h - tells peers how much we have to do (shm/load.h): twice a tick, nothing for
- * each message. Part of internal.h: include that.
+ * each message.
  */
 struct ringbus;
 

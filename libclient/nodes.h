@@ -9,10 +9,12 @@
  * Watching is level-triggered: after each loss of the daemon or of events all that is watched is
  * scanned, in pages that we ask for, so that nothing can overflow; what the scan did not name and
  * was known before is gone. Events and pages come in one order, so the last word is the truth.
- * Part of internal.h: include that.
  */
 #include "bus/node_path.h"
+#include "bus/record.h"
 #include "bus/wire.h"
+
+#include <ringbus/ringbus.h>
 
 struct ringbus;
 

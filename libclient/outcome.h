@@ -8,7 +8,6 @@
  *
  * Slot 0 is nobody's: what is counted there, for links without a slot, nobody reads. So that
  * counting needs no branch there always is one, also while there is no segment.
- * Part of internal.h: include that.
  */
 #include "bus/pidf.h"
 #include "bus/suspicion.h"

@@ -4,7 +4,7 @@
 /*
  * libclient/owned.h - the slots of the key space that this instance owns in its own cluster, as
  * every caller sees it: what was gained and lost is told, and messages for keys of others can be
- * refused. Part of internal.h: include that.
+ * refused.
  */
 #include "bus/table.h"
 

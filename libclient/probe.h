@@ -4,7 +4,6 @@
 /*
  * libclient/probe.h - what we do for instances that are shielded: answer the daemon when it asks
  * us, and let one request of ours try another when it asks for that.
- * Part of internal.h: include that.
  */
 #include "bus/wire.h"
 

@@ -3,13 +3,15 @@
 #define RINGBUS_LIBCLIENT_REQUEST_H
 /*
  * libclient/request.h - requests that wait for their reply.
- * Part of internal.h: include that.
  */
 #include "bus/pidf.h"
+#include "bus/record.h"
 
 #include <ringbus/ringbus.h>
 
+struct rbi_end;
 struct rbi_inflight;
+struct ringbus;
 
 /** A request that waits. Slots are reused; the generation keeps late replies out. */
 struct rbi_call {
@@ -44,5 +46,41 @@ struct rbi_calls {
     uint32_t *heap; /* slot numbers, least deadline first */
     uint32_t heap_count;
 };
+
+void rbi_calls_init(struct rbi_calls *calls);
+void rbi_calls_deinit(struct rbi_calls *calls);
+uint64_t rbi_calls_deadline_ns(const struct rbi_calls *calls);
+/** A request is about to go over that link. @param id  its correlation. 0; RINGBUS_E_NO_MEMORY */
+int rbi_calls_start(struct ringbus *bus,
+                    const struct rbi_end *end,
+                    uint64_t timeout_ns,
+                    ringbus_reply_fn on_reply,
+                    void *context,
+                    uint64_t *id);
+/** It could not be sent: nobody is told. */
+void rbi_calls_forget(struct ringbus *bus, uint64_t id);
+/** A reply or error came. */
+void rbi_calls_reply(struct ringbus *bus,
+                     struct rbi_end *end,
+                     const struct rbi_record *record,
+                     const struct ringbus_message *message);
+/** Ends the calls whose time is over. */
+void rbi_calls_expire(struct ringbus *bus, uint64_t now_ns);
+/** Ends the call of a request that its receiver, who is gone, did not consume. */
+void rbi_calls_given_back(struct ringbus *bus,
+                          const struct rbi_end *end,
+                          uint64_t tag,
+                          bool maybe_seen);
+/** The request waits for another receiver. */
+void rbi_calls_hold(struct ringbus *bus, const struct rbi_end *end, uint64_t tag, bool maybe_seen);
+/** Correlation under which a request goes on; 0: nobody waits for its reply any more. */
+uint64_t rbi_calls_next_tag(struct ringbus *bus, const struct rbi_end *end, uint64_t tag);
+/** It has gone on under that correlation. */
+void rbi_calls_moved(struct ringbus *bus, uint64_t tag, const struct rbi_end *to);
+/** Ends all calls over a link that has ended, but those that are held. */
+void rbi_calls_peer_gone(struct ringbus *bus, const struct rbi_end *end, int error);
+/** Nothing of it waits for another receiver any more: ends those as well that were held. */
+void rbi_calls_over(struct ringbus *bus, const struct rbi_end *end, int error);
+void rbi_calls_end_all(struct ringbus *bus, int error);
 
 #endif

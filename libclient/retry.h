@@ -4,7 +4,6 @@
 /*
  * libclient/retry.h - requests that are asked as often as the policy of their cluster allows
  * (ringbus_request_with()). Each try is a call of its own (request.h); this lies above.
- * Part of internal.h: include that.
  */
 #include "bus/policy.h"
 #include "bus/record_attributes.h"

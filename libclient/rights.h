@@ -3,11 +3,13 @@
 #define RINGBUS_LIBCLIENT_RIGHTS_H
 /*
  * libclient/rights.h - what ringbusd says of rights: a link that may not be any more, rules that
- * have changed, a name that another has taken over. Part of internal.h: include that.
+ * have changed, a name that another has taken over.
  */
 #include "bus/wire.h"
 #include "libclient/cluster.h"
 #include "libclient/end.h"
+
+#include <ringbus/ringbus.h>
 
 struct ringbus;
 

@@ -3,13 +3,14 @@
 #define RINGBUS_LIBCLIENT_UNDELIVERED_H
 /*
  * libclient/undelivered.h - what a receiver that is gone had not consumed of our lane.
- * Part of internal.h: include that.
  */
+#include "bus/record.h"
 #include "bus/record_attributes.h"
 
 #include <ringbus/ringbus.h>
 
 struct rbi_end;
+struct ringbus;
 
 /** Message view of a record in our own or a peer's lane. */
 struct rbi_view {
@@ -51,5 +52,18 @@ struct rbi_again {
     uint64_t deadline_ns;
     uint64_t number; /* of its end: the later one goes first */
 };
+
+/** Lane of a leaving end is empty: give back what was not read, report, close. In poll only. */
+void rbi_end_finish_leaving(struct ringbus *bus, struct rbi_end *end);
+/** It never became usable, and nothing is left that could say otherwise. */
+void rbi_end_report_failed(struct ringbus *bus, struct rbi_end *end);
+/** The first message from @p position on that was not consumed. @return whether there is one */
+bool rbi_unread_next(struct ringbus *bus,
+                     struct rbi_end *end,
+                     const struct rbi_unread *unread,
+                     uint64_t position,
+                     struct rbi_returned *out);
+/** Tells the application of one: an event, or the end of a request. In poll only. */
+void rbi_give_back(struct ringbus *bus, struct rbi_end *end, struct rbi_returned *returned);
 
 #endif

@@ -64,6 +64,23 @@ fails check_includes.sh examples/e.c '#include "shm/b.h"'
 fails check_includes.sh examples/e.c '#include "bus/a.h"'
 fails check_includes.sh examples/e.c '#include "nowhere.h"'
 
+# Headers that a compiler reads, in place of those that are there for labels.
+compiled() {
+    fresh
+    printf '%s\n' "$spdx" '#include <stdint.h>' 'struct s { uint32_t a; };' >"$tree/shm/b.h"
+    printf '%s\n' "$spdx" '#include "shm/b.h"' 'struct t { struct s s; };' >"$tree/bus/a.h"
+}
+compiled
+if ! out=$("$here/check_headers.sh" "$tree" 2>&1); then
+    echo "check_headers.sh refuses a tree that is right: $out"
+    failed=1
+fi
+sed -i '/include/d' "$tree/bus/a.h"
+wrong check_headers.sh bus/a.h 'a type of a header that is not included'
+compiled
+printf '%s\n' 'void f(struct nowhere *p);' >>"$tree/bus/a.h"
+wrong check_headers.sh bus/a.h 'a structure known to its parameter list only'
+
 passes check_orders.sh
 fails check_orders.sh shm/a.c 'rbi_store_rel(p, 1);'
 fails check_orders.sh libclient/c.c 'x = rbi_load_acq(p);'
