@@ -93,6 +93,10 @@ int rbi_acl_check(const struct rbi_acl *acl, struct rbi_acl_fault *fault)
         if (text) {
             return acl_fault(fault, i, "to: ", text);
         }
+        text = acl_glob_fault(rule->cgroup);
+        if (text) {
+            return acl_fault(fault, i, "cgroup: ", text);
+        }
         if (acl_id_is_taken(acl, i)) {
             return acl_fault(fault, i, "another rule has this id: ", rule->id);
         }
@@ -148,6 +152,9 @@ static bool acl_rule_is_of(const struct rbi_acl_rule *rule, const struct rbi_acl
            (rule->realm[0] == '\0' || acl_in_realm(subject, rule->realm)) &&
            (rule->tag[0] == '\0' || acl_has_tag(subject->tags, rule->tag)) &&
            (rule->program[0] == '\0' || acl_is_program(rule->program, subject->program)) &&
+           (rule->cgroup[0] == '\0' || (subject->cgroup_length != 0 &&
+                                        rbi_glob_match(rule->cgroup, strlen(rule->cgroup),
+                                                       subject->cgroup, subject->cgroup_length))) &&
            (rule->from[0] == '\0' ||
             (subject->path_length != 0 &&
              rbi_glob_match(rule->from, strlen(rule->from), subject->path, subject->path_length)));

@@ -51,6 +51,7 @@ struct rbi_acl_rule {
     char realm[RBI_LABEL_MAX + 1];  /* of the caller: first element of its path */
     char tag[RBI_LABEL_MAX + 1];    /* that the caller carries, among others */
     char program[RBI_GLOB_MAX + 1]; /* its file, as the kernel names it: whole path, or last part */
+    char cgroup[RBI_GLOB_MAX + 1];  /* glob of its control group */
 };
 
 #define RBI_ACL_RULES_MAX 256U
@@ -64,10 +65,12 @@ struct rbi_acl {
 
 /** Who asks. Texts are lent, need not be terminated where a length is beside them. */
 struct rbi_acl_subject {
-    const char *path;    /* of the caller, canonical */
-    size_t path_length;  /* 0: anonymous, which has no path that a rule could name */
-    const char *tags;    /* "a,b"; terminated */
-    const char *program; /* path of its file; terminated; "" is not known */
+    const char *path;     /* of the caller, canonical */
+    size_t path_length;   /* 0: anonymous, which has no path that a rule could name */
+    const char *tags;     /* "a,b"; terminated */
+    const char *program;  /* path of its file; terminated; "" is not known; for rbi_acl_bind() */
+    const char *cgroup;   /* path of its control group (bus/cgroup.h); for rbi_acl_bind() */
+    size_t cgroup_length; /* 0: not known */
     uint32_t uid;
     uint32_t gid;
     bool privileged; /* root, or the user that runs the daemon: they could replace it */

@@ -376,6 +376,7 @@ static const struct rbi_tree_field right[] = {
     FIELD(LABEL, "realm", realm, 0, RBI_LABEL_MAX, "", "First element of the caller's path."),
     FIELD(LABEL, "tag", tag, 0, RBI_LABEL_MAX, "", "One of the caller's tags."),
     FIELD(GLOB, "program", program, 0, RBI_GLOB_MAX, "", "Its file: path, or last element."),
+    FIELD(GLOB, "cgroup", cgroup, 0, RBI_GLOB_MAX, "", "Its control group (cgroup v2)."),
 };
 #undef OF
 

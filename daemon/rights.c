@@ -4,11 +4,11 @@
 #include "daemon/code.h"
 #include "daemon/daemon.h"
 #include "daemon/policy.h"
+#include "daemon/process.h"
 #include "daemon/request.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,23 +34,6 @@ void rbi_rights_deinit(struct rbi_rights *rights)
 
 /* ---- who asks ------------------------------------------------------------------------------ */
 
-/** Path of the file that a client runs. A pid may be another's by now: its process is asked. */
-static void rights_read_program(struct rbi_peer *peer)
-{
-    char name[32];
-    char *program = peer->rights.program;
-    struct pollfd ended = {.fd = peer->pidfd, .events = POLLIN};
-    program[0] = '\0';
-    if (!peer->daemon->rights.by_program || peer->pid == 0 || peer->pidfd < 0) {
-        return;
-    }
-    (void)snprintf(name, sizeof(name), "/proc/%" PRIu32 "/exe", peer->pid);
-    const ssize_t length = readlink(name, program, sizeof(peer->rights.program) - 1);
-    const bool known =
-        length > 0 && (size_t)length < sizeof(peer->rights.program) - 1 && poll(&ended, 1, 0) == 0;
-    program[known ? length : 0] = '\0';
-}
-
 /** A client as the rules see it, when it is, or is about to be, called @p endpoint. */
 static struct rbi_acl_subject rights_subject(const struct rbi_peer *peer,
                                              const struct rbi_endpoint *endpoint)
@@ -59,11 +42,31 @@ static struct rbi_acl_subject rights_subject(const struct rbi_peer *peer,
     return (struct rbi_acl_subject){.path = named ? named->path.bytes : "",
                                     .path_length = named ? named->path.length : 0,
                                     .tags = endpoint ? endpoint->seen.tags : "",
-                                    .program = peer->rights.program,
+                                    .program = "", /* asked with the cgroup, where it counts */
                                     .uid = peer->uid,
                                     .gid = peer->gid,
                                     .privileged =
                                         peer->uid == 0 || peer->uid == peer->daemon->rights.uid};
+}
+
+/** Asks the kernel for what some rule asks, and no rule for what the kernel does not say. */
+static void rights_bind(struct rbi_peer *peer, const struct rbi_acl_subject *who)
+{
+    const struct rbi_rights *rights = &peer->daemon->rights;
+    struct rbi_acl_subject subject = *who;
+    char program[RBI_GLOB_MAX + 1] = "";
+    char *text = NULL;
+    if (rights->by_program) {
+        (void)rbi_process_file(peer->pid, peer->pidfd, program, sizeof(program));
+    }
+    subject.program = program;
+    if (rights->by_cgroup) {
+        size_t length = 0;
+        subject.cgroup = rbi_process_cgroup(peer->pid, peer->pidfd, &text, &length);
+        subject.cgroup_length = subject.cgroup ? length : 0;
+    }
+    rbi_acl_bind(rights->acl, &subject, &peer->rights.bound);
+    free(text);
 }
 
 /** The rules that are left for a client as it is. */
@@ -72,8 +75,7 @@ static const struct rbi_acl_bound *rights_bound(struct rbi_peer *peer,
 {
     const struct rbi_rights *rights = &peer->daemon->rights;
     if (peer->rights.epoch != rights->epoch) {
-        rights_read_program(peer);
-        rbi_acl_bind(rights->acl, subject, &peer->rights.bound);
+        rights_bind(peer, subject);
         peer->rights.epoch = rights->epoch;
     }
     return &peer->rights.bound;
@@ -399,8 +401,10 @@ static bool rights_take(struct rbi_rights *rights, const struct rbi_acl *acl)
     *rights->acl = *acl;
     rights->epoch++;
     rights->by_program = false;
+    rights->by_cgroup = false;
     for (uint32_t i = 0; i < acl->count; i++) {
         rights->by_program = rights->by_program || acl->rules[i].program[0] != '\0';
+        rights->by_cgroup = rights->by_cgroup || acl->rules[i].cgroup[0] != '\0';
     }
     return true;
 }

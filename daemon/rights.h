@@ -25,15 +25,15 @@ struct rbi_peer_rights {
     uint64_t epoch;  /* of the rules that bound was made from; 0: of none */
     uint32_t change; /* grows with each change of what is known of the client */
     struct rbi_acl_bound bound;
-    char program[RBI_GLOB_MAX + 1]; /* path of its file; "" when no rule asks, or unknown */
-    bool denied;                    /* was refused what other rules may allow */
-    bool hidden;                    /* something that it watches was kept from it */
+    bool denied; /* was refused what other rules may allow */
+    bool hidden; /* something that it watches was kept from it */
 };
 
 struct rbi_rights {
     struct rbi_acl *acl;
     uint64_t epoch;   /* grows with each change of the rules, from 1 on */
     bool by_program;  /* a rule names a program */
+    bool by_cgroup;   /* a rule names a control group */
     uint32_t uid;     /* that the daemon runs as */
     uint64_t checked; /* number of the last link that was asked about again */
     struct rbi_loop_timer recheck_timer;

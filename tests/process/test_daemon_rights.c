@@ -3,6 +3,9 @@
  * Rights as the daemon asks them: at each request, again when the rules change (scenario 120), and
  * of who takes a name over (scenario 100). features 2.11, D62, J24 to J26, B18.
  */
+#include "bus/acl.h"
+#include "bus/cgroup.h"
+#include "bus/glob.h"
 #include "bus/record.h"
 #include "daemon/code.h"
 #include "support/loops.h"
@@ -244,6 +247,46 @@ static void test_program_of_a_client_is_its_file(void **state)
     raw_close(&raw);
 }
 
+/** Path of our own control group of version 2. @return whether there is one that a glob can name */
+static bool own_cgroup(char *out, size_t size)
+{
+    char text[4096];
+    size_t length = 0;
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    const size_t n = file ? fread(text, 1, sizeof(text), file) : 0;
+    if (file) {
+        (void)fclose(file);
+    }
+    const char *path = rbi_cgroup_path(text, n, &length);
+    (void)snprintf(out, size, "%.*s", path ? (int)length : 0, path ? path : "");
+    return path && rbi_glob_check(out, strlen(out), NULL) == RBI_GLOB_OK;
+}
+
+/** Features 2.11, J20: asked of the kernel, whatever the client says of itself. */
+static void test_cgroup_of_a_client_is_the_kernels_word(void **state)
+{
+    char own[RBI_GLOB_MAX + 1];
+    char rules[1024];
+    struct raw raw;
+    struct rbi_text why;
+    if (!own_cgroup(own, sizeof(own))) {
+        skip(); /* a kernel without version 2, or a group whose name no pattern can have */
+    }
+    (void)snprintf(rules, sizeof(rules),
+                   "rights:\n  rules:\n    - {id: mine, verbs: [own], cgroup: %s}\n"
+                   "    - {id: rest, action: deny, verbs: [own]}\n",
+                   own);
+    assert_int_equal(loops_up(state, "", rules), 0);
+    assert_int_equal(ask(&raw, GATE, 0, &why), 0);
+    raw_close(&raw);
+    reload("rights:\n  rules:\n"
+           "    - {id: other, verbs: [own], cgroup: /no/such/group/**}\n"
+           "    - {id: rest, action: deny, verbs: [own]}\n");
+    assert_int_equal(ask(&raw, GATE, 0, &why), RBI_CODE_DENIED);
+    assert_non_null(strstr(why.bytes, "rule rest"));
+    raw_close(&raw);
+}
+
 /* ---- takeover ------------------------------------------------------------------------------ */
 
 static void test_takeover_tells_the_old_one_first(void **state)
@@ -406,6 +449,7 @@ int main(void)
         LOOPS_TEST(test_link_of_the_daemon_before_is_asked_about, "epoll"),
         LOOPS_TEST(test_own_is_asked_of_a_name, "epoll"),
         LOOPS_TEST(test_program_of_a_client_is_its_file, "epoll"),
+        LOOPS_TEST(test_cgroup_of_a_client_is_the_kernels_word, "epoll"),
         LOOPS_BOTH(test_takeover_tells_the_old_one_first),
         LOOPS_TEST(test_takeover_is_a_right, "epoll"),
         LOOPS_BOTH(test_of_50_at_once_exactly_one_wins),

@@ -221,6 +221,35 @@ static void test_program_with_a_slash_is_the_whole_path(void **state)
     assert_false(ask(&subject, RBI_ACL_CONNECT, SHOP, 7).allow);
 }
 
+/* J20: the control group of the caller. */
+static void test_cgroup_is_a_glob(void **state)
+{
+    (void)state;
+    struct rbi_acl_rule *rule = add("units", 0, RBI_ACL_CONNECT);
+    (void)snprintf(rule->cgroup, sizeof(rule->cgroup), "/game.slice/**");
+    struct rbi_acl_subject subject = caller(GATE, 1000);
+    assert_false(ask(&subject, RBI_ACL_CONNECT, SHOP, 7).allow); /* not known */
+    const char *inside = "/game.slice/gate-1.service/x@y\\x2d (z)";
+    subject.cgroup = inside;
+    subject.cgroup_length = strlen(inside);
+    assert_true(ask(&subject, RBI_ACL_CONNECT, SHOP, 7).allow);
+    subject.cgroup_length = strlen("/game.slice"); /* the group itself is not below it */
+    assert_false(ask(&subject, RBI_ACL_CONNECT, SHOP, 7).allow);
+    subject.cgroup = "/user.slice/game.slice/x";
+    subject.cgroup_length = strlen(subject.cgroup);
+    assert_false(ask(&subject, RBI_ACL_CONNECT, SHOP, 7).allow);
+}
+
+static void test_cgroup_that_is_no_glob_is_refused(void **state)
+{
+    struct rbi_acl_fault fault;
+    (void)state;
+    struct rbi_acl_rule *rule = add("units", 0, RBI_ACL_CONNECT);
+    (void)snprintf(rule->cgroup, sizeof(rule->cgroup), "/user@1000");
+    assert_int_equal(rbi_acl_check(&acl, &fault), 1);
+    assert_non_null(strstr(fault.text, "cgroup: "));
+}
+
 static void test_anonymous_matches_no_path(void **state)
 {
     (void)state;
@@ -446,6 +475,8 @@ int main(void)
         cmocka_unit_test_setup(test_rule_of_another_verb_says_nothing, setup),
         cmocka_unit_test_setup(test_every_part_of_a_rule_must_match, setup),
         cmocka_unit_test_setup(test_program_with_a_slash_is_the_whole_path, setup),
+        cmocka_unit_test_setup(test_cgroup_is_a_glob, setup),
+        cmocka_unit_test_setup(test_cgroup_that_is_no_glob_is_refused, setup),
         cmocka_unit_test_setup(test_anonymous_matches_no_path, setup),
         cmocka_unit_test_setup(test_rule_beats_what_root_may_by_default, setup),
         cmocka_unit_test_setup(test_last_of_256_rules_is_found, setup),

@@ -358,7 +358,8 @@ static void test_rights_of_the_lowest_layer_come_first(void **state)
     add_layer("rights:\n"
               "  rules:\n"
               "    - {id: web, action: deny, verbs: [send], methods: 5..6, from: /web/**,\n"
-              "       to: /game/**, realm: web, tag: x, program: gate, gid: 7}\n");
+              "       to: /game/**, realm: web, tag: x, program: gate, gid: 7,\n"
+              "       cgroup: /game.slice/**}\n");
     assert_true(rbi_governance_acl(&layers, &acl));
     assert_int_equal(acl.otherwise, RBI_ACL_DEFAULT_DENY);
     assert_int_equal(acl.count, 2);
@@ -370,6 +371,7 @@ static void test_rights_of_the_lowest_layer_come_first(void **state)
     assert_int_equal(acl.rules[1].gid, 7);
     assert_int_equal(acl.rules[1].method_low, 5);
     assert_string_equal(acl.rules[1].program, "gate");
+    assert_string_equal(acl.rules[1].cgroup, "/game.slice/**");
 }
 
 static void test_description_is_told_and_no_part_of_the_policy(void **state)
