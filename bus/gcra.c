@@ -48,14 +48,40 @@ uint64_t rbi_gcra_wait_ns(const struct rbi_gcra_rate *rate,
     return (uint64_t)(((over < ahead ? over : ahead) + SUB_MASK) >> RBI_GCRA_SUB_BITS);
 }
 
+static void set_ahead(struct rbi_gcra *gcra, rbi_u128 ahead, uint64_t now_ns)
+{
+    const rbi_u128 most = (rbi_u128)RBI_GCRA_AHEAD_NS_MAX << RBI_GCRA_SUB_BITS;
+    ahead = ahead < most ? ahead : most;
+    gcra->arrival_ns = now_ns + (uint64_t)(ahead >> RBI_GCRA_SUB_BITS);
+    gcra->arrival_sub = (uint32_t)ahead & SUB_MASK;
+}
+
 void rbi_gcra_take(const struct rbi_gcra_rate *rate,
                    struct rbi_gcra *gcra,
                    uint64_t units,
                    uint64_t now_ns)
 {
-    const rbi_u128 most = (rbi_u128)RBI_GCRA_AHEAD_NS_MAX << RBI_GCRA_SUB_BITS;
-    const rbi_u128 after = ahead_of(gcra, now_ns) + (rbi_u128)units * rate->unit;
-    const rbi_u128 ahead = after < most ? after : most;
-    gcra->arrival_ns = now_ns + (uint64_t)(ahead >> RBI_GCRA_SUB_BITS);
-    gcra->arrival_sub = (uint32_t)ahead & SUB_MASK;
+    set_ahead(gcra, ahead_of(gcra, now_ns) + (rbi_u128)units * rate->unit, now_ns);
+}
+
+void rbi_gcra_follow(const struct rbi_gcra_rate *old,
+                     const struct rbi_gcra_rate *rate,
+                     struct rbi_gcra *gcra,
+                     uint64_t now_ns)
+{
+    const rbi_u128 ahead = ahead_of(gcra, now_ns);
+    if ((ahead == 0 && gcra->owed == 0) || old->unit == rate->unit) {
+        return;
+    }
+    const rbi_u128 longest = (rbi_u128)(rate->burst_ns + rate->wait_ns) << RBI_GCRA_SUB_BITS;
+    const rbi_u128 units = ahead / old->unit + gcra->owed;
+    const uint64_t rest = (uint64_t)(ahead % old->unit);
+    const rbi_u128 booked = longest / rate->unit;
+    if (units < booked) {
+        gcra->owed = 0;
+        set_ahead(gcra, units * rate->unit + (rbi_u128)rest * rate->unit / old->unit, now_ns);
+    } else {
+        gcra->owed = (uint32_t)(units - booked < UINT32_MAX ? units - booked : UINT32_MAX);
+        set_ahead(gcra, longest, now_ns);
+    }
 }

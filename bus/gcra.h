@@ -35,6 +35,7 @@ struct rbi_gcra_rate {
 struct rbi_gcra {
     uint64_t arrival_ns;  /* theoretical */
     uint32_t arrival_sub; /* its fraction, 2^-24 ns */
+    uint32_t owed;        /* units ahead that did not fit in a slower rate's burst */
 };
 
 /**
@@ -62,5 +63,18 @@ void rbi_gcra_take(const struct rbi_gcra_rate *rate,
                    struct rbi_gcra *gcra,
                    uint64_t units,
                    uint64_t now_ns);
+/**
+ * The rate changes: what was sent ahead stays the same number of units, to be paid for at the new
+ * rate. The word is a time, and a time that a slow rate has booked would bind a fast one: one unit
+ * at a unit in 1,000 s would keep the next from being sent for as long at 1,000 a second. The other
+ * way nobody waits longer than burst and wait of the slower rate; what does not fit there is owed
+ * until the rate rises again, so that one that goes up and down gives no burst each time.
+ * Cost: two divisions of 128 bits.
+ * @param rate  the new one, with its burst and wait
+ */
+void rbi_gcra_follow(const struct rbi_gcra_rate *old,
+                     const struct rbi_gcra_rate *rate,
+                     struct rbi_gcra *gcra,
+                     uint64_t now_ns);
 
 #endif

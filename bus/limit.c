@@ -59,7 +59,8 @@ int rbi_limit_same(const struct rbi_limits *limits, unsigned position, const str
 void rbi_limit_words_carry(struct rbi_limit_words *words,
                            const struct rbi_limits *limits,
                            const struct rbi_limit_words *old_words,
-                           const struct rbi_limits *old)
+                           const struct rbi_limits *old,
+                           uint64_t now_ns)
 {
     const struct rbi_limit_words from = *old_words; /* may be the very words */
     memset(words, 0, sizeof *words);
@@ -67,15 +68,24 @@ void rbi_limit_words_carry(struct rbi_limit_words *words,
         const int same = rbi_limit_same(limits, i, old);
         if (same >= 0) {
             words->word[i] = from.word[same];
+            rbi_gcra_follow(&old->rules[same].rate, &limits->rules[i].rate, &words->word[i],
+                            now_ns);
         }
     }
 }
 
-void rbi_limits_set_rate(struct rbi_limits *limits, unsigned position, uint64_t rate_milli)
+void rbi_limits_set_rate(struct rbi_limits *limits,
+                         struct rbi_limit_words *shared,
+                         unsigned position,
+                         uint64_t rate_milli,
+                         uint64_t now_ns)
 {
-    struct rbi_gcra_rate rate;
-    rbi_gcra_rate_init(&rate, rate_milli, 1, 0);
-    limits->rules[position].rate.unit = rate.unit;
+    struct rbi_gcra_rate *rate = &limits->rules[position].rate;
+    const struct rbi_gcra_rate old = *rate;
+    struct rbi_gcra_rate other;
+    rbi_gcra_rate_init(&other, rate_milli, 1, 0);
+    rate->unit = other.unit;
+    rbi_gcra_follow(&old, rate, &shared->word[position], now_ns);
 }
 
 static bool is_about(const struct rbi_limit_rule *rule, const struct rbi_limit_question *question)

@@ -76,20 +76,29 @@ void rbi_limits_compile(struct rbi_limits *limits,
                         unsigned scopes);
 /**
  * Carries the state of the limits that both know, by id, from one policy to its successor: a
- * change of the configuration gives nobody a second burst.
+ * change of the configuration gives nobody a second burst, and another rate nobody another debt
+ * (rbi_gcra_follow()).
  * @param old  may be the same limits as before
  * @param old_words  the state by them
  */
 void rbi_limit_words_carry(struct rbi_limit_words *words,
                            const struct rbi_limits *limits,
                            const struct rbi_limit_words *old_words,
-                           const struct rbi_limits *old);
+                           const struct rbi_limits *old,
+                           uint64_t now_ns);
 /** Position of the limit in @p old that is the one at @p position of @p limits, or -1. */
 int rbi_limit_same(const struct rbi_limits *limits,
                    unsigned position,
                    const struct rbi_limits *old);
-/** Another rate for the limit at @p position, as a lease says; burst and wait keep their time. */
-void rbi_limits_set_rate(struct rbi_limits *limits, unsigned position, uint64_t rate_milli);
+/**
+ * Another rate for the limit at @p position, as a lease says; burst and wait keep their time, what
+ * was sent ahead its units.
+ */
+void rbi_limits_set_rate(struct rbi_limits *limits,
+                         struct rbi_limit_words *shared,
+                         unsigned position,
+                         uint64_t rate_milli,
+                         uint64_t now_ns);
 
 /**
  * Whether a message may be sent now. Takes nothing.

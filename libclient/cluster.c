@@ -542,7 +542,7 @@ void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
     if (end->phase == RBI_END_LINKED) {
         member->end = end;
         rbi_cluster_look_policy(bus, cluster);
-        rbi_limit_attach(cluster, end);
+        rbi_limit_attach(cluster, end, bus->now_ns);
         if (end->usable) {
             member->denied = false;
             member->retry_ns = RBI_NEVER;

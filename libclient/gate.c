@@ -57,7 +57,8 @@ void rbi_gate_attach(struct ringbus *bus, struct rbi_end *end)
         }
         end->gate_limits->limits = limits;
         if (old != NULL) {
-            rbi_limit_words_carry(&end->gate_limits->words, &limits, &old->words, &old->limits);
+            rbi_limit_words_carry(&end->gate_limits->words, &limits, &old->words, &old->limits,
+                                  bus->now_ns);
         }
     }
     free(old);

@@ -66,7 +66,7 @@ void rbi_limiter_unref(struct rbi_limiter *limiter)
     }
 }
 
-void rbi_limit_attach(struct rbi_cluster *cluster, struct rbi_end *end)
+void rbi_limit_attach(struct rbi_cluster *cluster, struct rbi_end *end, uint64_t now_ns)
 {
     attach_inflight(cluster, end);
     struct rbi_limiter *old = end->limiter;
@@ -78,7 +78,7 @@ void rbi_limit_attach(struct rbi_cluster *cluster, struct rbi_end *end)
         limiter->refs++;
         const struct rbi_limits none = {.count = 0};
         rbi_limit_words_carry(&end->limit_words, &limiter->limits, &end->limit_words,
-                              old != NULL ? &old->limits : &none);
+                              old != NULL ? &old->limits : &none, now_ns);
     }
     end->limiter = limiter;
     end->hindered &= (uint8_t)~RBI_HINDERED_LIMIT;
@@ -95,18 +95,19 @@ void rbi_limit_detach(struct rbi_end *end)
     end->hindered &= (uint8_t)~RBI_HINDERED_LIMIT;
 }
 
-static void start_lease(struct rbi_limiter *limiter, unsigned position, uint64_t rate)
+static void
+start_lease(struct rbi_limiter *limiter, unsigned position, uint64_t rate, uint64_t now_ns)
 {
     struct rbi_lease_holder *lease = &limiter->leases[position];
     rbi_lease_holder_init(lease, 1000 * rbi_min_u64(rate, RBI_GCRA_RATE_MAX));
-    rbi_limits_set_rate(&limiter->limits, position, lease->fallback);
+    rbi_limits_set_rate(&limiter->limits, &limiter->words, position, lease->fallback, now_ns);
     limiter->quota = true;
 }
 
 /* What was taken, and what was leased, counts on where a limit is the same. */
-static void succeed(struct rbi_limiter *limiter, const struct rbi_limiter *old)
+static void succeed(struct rbi_limiter *limiter, const struct rbi_limiter *old, uint64_t now_ns)
 {
-    rbi_limit_words_carry(&limiter->words, &limiter->limits, &old->words, &old->limits);
+    rbi_limit_words_carry(&limiter->words, &limiter->limits, &old->words, &old->limits, now_ns);
     for (unsigned i = 0; i < limiter->limits.count; i++) {
         const int same = rbi_limit_same(&limiter->limits, i, &old->limits);
         if (same >= 0 && limiter->limits.rules[i].scope == RBI_LIMIT_CLUSTER) {
@@ -137,11 +138,11 @@ int rbi_limit_follow(struct ringbus *bus,
         limiter->limits = limits;
         for (unsigned i = 0; i < limits.count; i++) {
             if (limits.rules[i].scope == RBI_LIMIT_CLUSTER) {
-                start_lease(limiter, i, policy->limits[limits.rules[i].index].rate);
+                start_lease(limiter, i, policy->limits[limits.rules[i].index].rate, bus->now_ns);
             }
         }
         if (old != NULL) {
-            succeed(limiter, old);
+            succeed(limiter, old, bus->now_ns);
         }
     }
     cluster->limiter = limiter;
@@ -154,7 +155,7 @@ int rbi_limit_follow(struct ringbus *bus,
     }
     for (unsigned i = 0; i < cluster->member_count; i++) {
         if (cluster->members[i].end != NULL) {
-            rbi_limit_attach(cluster, cluster->members[i].end);
+            rbi_limit_attach(cluster, cluster->members[i].end, bus->now_ns);
         }
     }
     rbi_limiter_unref(old);
@@ -177,7 +178,8 @@ offer(struct ringbus *bus, struct rbi_limiter *limiter, const struct rbi_limit_q
         lease->units += rule->unit == RBI_LIMIT_BYTES ? question->bytes : 1;
         if (question->now_ns >= lease->until_ns && lease->until_ns != 0) {
             lease->until_ns = 0;
-            rbi_limits_set_rate(&limiter->limits, i, lease->fallback);
+            rbi_limits_set_rate(&limiter->limits, &limiter->words, i, lease->fallback,
+                                question->now_ns);
         }
         rbi_deadline_at_most(bus, lease->asked_ns + RBI_LEASE_PERIOD_NS);
     }
@@ -280,7 +282,8 @@ void rbi_limit_lease(struct ringbus *bus, const struct rbi_wire_lease *body)
         const struct rbi_limit_rule *rule = &limiter->limits.rules[i];
         if (rule->scope == RBI_LIMIT_CLUSTER && strcmp(rule->id, body->limit.bytes) == 0) {
             rbi_lease_granted(&limiter->leases[i], body->share, body->fallback, bus->now_ns);
-            rbi_limits_set_rate(&limiter->limits, i, limiter->leases[i].share);
+            rbi_limits_set_rate(&limiter->limits, &limiter->words, i, limiter->leases[i].share,
+                                bus->now_ns);
         }
     }
 }

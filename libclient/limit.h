@@ -58,7 +58,7 @@ struct rbi_limit_refusal {
 RBI_MUST_CHECK int
 rbi_limit_follow(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_policy *policy);
 /** An end of a cluster that we target is there: it is limited from now on, if the cluster is. */
-void rbi_limit_attach(struct rbi_cluster *cluster, struct rbi_end *end);
+void rbi_limit_attach(struct rbi_cluster *cluster, struct rbi_end *end, uint64_t now_ns);
 /** Nothing is sent over it any more. */
 void rbi_limit_detach(struct rbi_end *end);
 /** A request over that link begins. @retval 0; RINGBUS_E_LIMITED (noted) as many wait as may */

@@ -265,6 +265,58 @@ static void test_extremes_do_not_overflow(void **state)
     assert_true(rbi_gcra_wait_ns(&rate, &gcra, 1, START_NS - NS_PER_S) <= NS_PER_S);
 }
 
+static void test_debt_follows_the_rate_in_units(void **state)
+{
+    (void)state;
+    static const uint64_t rates[] = {1, 3, 1000, 999 * 1000, 1000 * 1000, UINT64_C(7000000000)};
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(rates); i++) {
+        for (unsigned j = 0; j < RBI_ARRAY_SIZE(rates); j++) {
+            struct rbi_gcra_rate from;
+            struct rbi_gcra_rate to;
+            struct rbi_gcra gcra = {0};
+            struct rbi_gcra same = {0};
+            rbi_gcra_rate_init(&from, rates[i], 10, 0);
+            rbi_gcra_rate_init(&to, rates[j], 10, 0);
+            rbi_gcra_take(&from, &gcra, 7, START_NS);
+            rbi_gcra_take(&to, &same, 7, START_NS);
+            rbi_gcra_follow(&from, &to, &gcra, START_NS);
+            assert_in_range(gcra.arrival_ns, same.arrival_ns - 1, same.arrival_ns);
+            assert_int_equal(gcra.owed, 0);
+        }
+    }
+}
+
+static void test_slower_rate_binds_no_longer_than_its_burst_and_forgives_nothing(void **state)
+{
+    (void)state;
+    struct rbi_gcra_rate fast;
+    struct rbi_gcra_rate slow;
+    struct rbi_gcra gcra = {0};
+    rbi_gcra_rate_init(&fast, 1000 * 1000, 100, 0);
+    rbi_gcra_rate_init(&slow, 1000, 2, 0);
+    rbi_gcra_take(&fast, &gcra, 100, START_NS);
+    for (unsigned i = 0; i < 1000; i++) { /* up and down, and no time passes */
+        rbi_gcra_follow(&fast, &slow, &gcra, START_NS);
+        assert_int_equal(rbi_gcra_wait_ns(&slow, &gcra, 1, START_NS), NS_PER_S);
+        rbi_gcra_follow(&slow, &fast, &gcra, START_NS);
+        assert_int_equal(rbi_gcra_wait_ns(&fast, &gcra, 1, START_NS), NS_PER_MS);
+    }
+    /* What the slow rate pays, 2 of 100, is paid. */
+    rbi_gcra_follow(&fast, &slow, &gcra, START_NS);
+    rbi_gcra_follow(&slow, &fast, &gcra, START_NS + 10 * NS_PER_S);
+    assert_int_equal(gcra.arrival_ns, START_NS + 10 * NS_PER_S + 98 * NS_PER_MS);
+    /* The longest debt at the fastest rate and at the slowest: no overflow. */
+    rbi_gcra_rate_init(&slow, 1, 1, UINT64_MAX);
+    rbi_gcra_rate_init(&fast, UINT64_MAX, 1, UINT64_MAX);
+    gcra = (struct rbi_gcra){.arrival_ns = UINT64_MAX, .arrival_sub = 1, .owed = UINT32_MAX};
+    rbi_gcra_follow(&fast, &slow, &gcra, 0);
+    assert_int_equal(gcra.arrival_ns, RBI_GCRA_AHEAD_NS_MAX);
+    assert_int_equal(gcra.owed, UINT32_MAX);
+    rbi_gcra_follow(&slow, &fast, &gcra, 0);
+    assert_true(gcra.arrival_ns < NS_PER_S);
+    assert_int_equal(gcra.owed, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +329,8 @@ int main(void)
         cmocka_unit_test(test_shaping_spaces_what_is_ahead_and_refuses_beyond_the_wait),
         cmocka_unit_test(test_message_larger_than_the_burst_passes_and_is_paid_for),
         cmocka_unit_test(test_extremes_do_not_overflow),
+        cmocka_unit_test(test_debt_follows_the_rate_in_units),
+        cmocka_unit_test(test_slower_rate_binds_no_longer_than_its_burst_and_forgives_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

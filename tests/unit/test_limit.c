@@ -196,7 +196,7 @@ static void test_change_of_the_policy_gives_no_second_burst(void **state)
     add("a", RBI_LIMIT_CALLER, 10)->burst = 5;
     compile(RBI_LIMITS_OF_CALLER);
     shared = old_words;
-    rbi_limit_words_carry(&shared, &limits, &shared, &old_limits);
+    rbi_limit_words_carry(&shared, &limits, &shared, &old_limits, START_NS);
     assert_int_equal(passes(0, 1, START_NS), 0);
     assert_int_equal(passes(0, 1, START_NS + 200 * NS_PER_MS), 2);
 }
@@ -207,18 +207,59 @@ static void test_leased_rate_replaces_the_policys(void **state)
     struct rbi_limit_verdict verdict;
     add("quota", RBI_LIMIT_CLUSTER, 1000);
     compile(RBI_LIMITS_OF_CALLER);
-    rbi_limits_set_rate(&limits, 0, 250 * 1000);
+    rbi_limits_set_rate(&limits, &shared, 0, 250 * 1000, START_NS);
     uint64_t passed = 0;
     for (uint64_t ms = 0; ms < 10000; ms++) {
         passed += offer(0, 1, START_NS + ms * NS_PER_MS, &verdict) == RBI_LIMIT_PASS;
     }
     assert_in_range(passed, 2500, 2525); /* and 100 ms of it as burst */
-    rbi_limits_set_rate(&limits, 0, 1);  /* one in 1000 s: still not never */
+    /* One in 1000 s: still not never. */
+    rbi_limits_set_rate(&limits, &shared, 0, 1, START_NS + 10 * NS_PER_S);
     passed = 0;
     for (uint64_t s = 0; s < 10000; s++) {
         passed += offer(0, 1, START_NS + (10 + s) * NS_PER_S, &verdict) == RBI_LIMIT_PASS;
     }
     assert_in_range(passed, 10, 11);
+}
+
+/*
+ * A share that was next to nothing for a moment, as those that grow are until the others have been
+ * told less, binds nobody when it has grown; and what was sent at a great rate is not forgiven by
+ * a small one between.
+ */
+static void test_share_that_grows_frees_whoever_sent_at_a_small_one(void **state)
+{
+    (void)state;
+    add("quota", RBI_LIMIT_CLUSTER, 1000)->burst = 10;
+    compile(RBI_LIMITS_OF_CALLER);
+    rbi_limits_set_rate(&limits, &shared, 0, 1, START_NS);
+    assert_int_equal(passes(0, 1, START_NS), 1);
+    assert_int_equal(passes(0, 1, START_NS + 100 * NS_PER_MS), 0);
+    rbi_limits_set_rate(&limits, &shared, 0, 1000 * 1000, START_NS + 100 * NS_PER_MS);
+    assert_int_equal(passes(0, 1, START_NS + 100 * NS_PER_MS), 9); /* one is paid for still */
+
+    const uint64_t later_ns = START_NS + 10 * NS_PER_S;
+    assert_int_equal(passes(0, 1, later_ns), 10);
+    rbi_limits_set_rate(&limits, &shared, 0, 1, later_ns);
+    rbi_limits_set_rate(&limits, &shared, 0, 1000 * 1000, later_ns);
+    assert_int_equal(passes(0, 1, later_ns), 0);
+    assert_int_equal(passes(0, 1, later_ns + 5 * NS_PER_MS), 5);
+}
+
+static void test_policy_with_another_rate_carries_units_not_time(void **state)
+{
+    (void)state;
+    add("a", RBI_LIMIT_CALLER, 1)->burst = 2;
+    compile(RBI_LIMITS_OF_CALLER);
+    assert_int_equal(passes(0, 1, START_NS), 2); /* two seconds ahead */
+    const struct rbi_limits old_limits = limits;
+    const struct rbi_limit_words old_words = shared;
+    setup(state);
+    add("a", RBI_LIMIT_CALLER, 1000)->burst = 2;
+    compile(RBI_LIMITS_OF_CALLER);
+    rbi_limit_words_carry(&shared, &limits, &old_words, &old_limits, START_NS);
+    assert_int_equal(passes(0, 1, START_NS), 0);
+    assert_int_equal(passes(0, 1, START_NS + 2 * NS_PER_MS), 2);
 }
 
 int main(void)
@@ -233,6 +274,8 @@ int main(void)
         cmocka_unit_test_setup(test_delay_and_refusal_name_the_limit_that_decides, setup),
         cmocka_unit_test_setup(test_change_of_the_policy_gives_no_second_burst, setup),
         cmocka_unit_test_setup(test_leased_rate_replaces_the_policys, setup),
+        cmocka_unit_test_setup(test_share_that_grows_frees_whoever_sent_at_a_small_one, setup),
+        cmocka_unit_test_setup(test_policy_with_another_rate_carries_units_not_time, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
