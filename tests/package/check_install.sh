@@ -44,14 +44,15 @@ libdir=$(dirname "$(find "$prefix" -name 'libringbus.so' | head -n 1)")
 # Nothing but the prefix may be found: neither the sources nor the build.
 cd "$work"
 
-# One header, and no internal one.
-headers=$(cd "$prefix/include" && find . -type f)
-[ "$headers" = ./ringbus/ringbus.h ] || fail "headers installed: $headers"
+# The public header with all of its parts, and no internal one.
+(cd "$prefix/include" && find . -type f | sed 's,^./,,' | sort) >installed
+sed -n 's/^#include <\(ringbus\/.*\)>$/\1/p' "$prefix/include/ringbus/ringbus.h" >parts
+echo ringbus/ringbus.h | sort - parts | cmp -s installed - || fail "headers installed: $(cat installed)"
 
 # Exports are ringbus_*, of one version; everything the header declares is there.
 nm -D --defined-only "$libdir/libringbus.so" | awk '{ print $3 }' >exports
 grep -v -E '^(ringbus_[a-z_]+@@RINGBUS_0\.1|RINGBUS_0\.1(@@RINGBUS_0\.1)?)$' exports && fail "exports of other names"
-sed -n 's/.*\<\(ringbus_[a-z_]*\)(.*/\1/p' "$prefix/include/ringbus/ringbus.h" | sort -u >mentioned
+sed -n 's/.*\<\(ringbus_[a-z_]*\)(.*/\1/p' "$prefix"/include/ringbus/*.h | sort -u >mentioned
 for name in $(cat mentioned); do
     case $name in
     # Types of callbacks, and an inline function.

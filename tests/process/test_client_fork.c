@@ -4,6 +4,7 @@
 #include "support/machine.h"
 #include "support/test.h"
 
+#include <glob.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +69,23 @@ static void note_called(const char *call)
     (void)snprintf(called + used, sizeof called - used, " %.*s ", (int)strcspn(call, "("), call);
 }
 
+/* The public header, all of its parts. */
+static void read_headers(char *text, size_t size)
+{
+    glob_t headers;
+    size_t used = 0;
+    CHECK(glob(RINGBUS_HEADERS, 0, NULL, &headers) == 0);
+    for (size_t i = 0; i < headers.gl_pathc; i++) {
+        FILE *file = fopen(headers.gl_pathv[i], "re");
+        CHECK(file != NULL);
+        used += fread(text + used, 1, size - 1 - used, file);
+        CHECK(feof(file) && fclose(file) == 0);
+    }
+    CHECK(headers.gl_pathc > 1);
+    text[used] = '\0';
+    globfree(&headers);
+}
+
 /* Every function of the header that takes a handle was called: a new one is not forgotten. */
 static void check_all_called(void)
 {
@@ -75,10 +93,7 @@ static void check_all_called(void)
         "ringbus_strerror", "ringbus_error_name", "ringbus_error_kind", "ringbus_version",
         "ringbus_resolve",  "ringbus_key",        "ringbus_open"};
     static char text[1 << 17];
-    FILE *file = fopen(RINGBUS_HEADER, "re");
-    CHECK(file != NULL);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    CHECK(fclose(file) == 0);
+    read_headers(text, sizeof text);
     unsigned found = 0;
     for (const char *at = strstr(text, "\nRINGBUS_API "); at; at = strstr(at, "\nRINGBUS_API ")) {
         char name[64] = " ";

@@ -53,7 +53,7 @@ for number in $(find docs/design -name '[0-9]*.md' -exec basename {} \; | cut -c
 done
 
 # The man page of the library names each of its functions.
-grep -E '^RINGBUS_API|^ringbus_' libclient/include/ringbus/ringbus.h |
+cat libclient/include/ringbus/*.h | grep -E '^RINGBUS_API|^ringbus_' |
     grep -oE '\bringbus_[a-z_]+\(' | tr -d '(' | sort -u |
     while read -r function; do
         grep -qE "\b$function\b" docs/man/ringbus.3 ||

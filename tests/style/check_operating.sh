@@ -7,9 +7,10 @@
 set -eu
 cd "${1:-$(dirname "$0")/../..}"
 document=docs/operating.md
-header=libclient/include/ringbus/ringbus.h
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+header=$scratch/header # the public one, all of its parts
+cat libclient/include/ringbus/*.h >"$header"
 
 fail() {
     printf '%s\n' "$1"

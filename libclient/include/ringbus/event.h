@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_EVENT_H
+#define RINGBUS_EVENT_H
+/* ringbus/event.h - what on_event is told: links, instances, health, nodes. */
+#include <ringbus/address.h>
+#include <ringbus/base.h>
+#include <ringbus/message.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * Why a link ended, could not be made, or an instance went. After each end but UNTARGETED by this
+ * endpoint, an instance that is still a target, and there, is linked again by itself.
+ */
+enum ringbus_reason {
+    RINGBUS_REASON_NONE = 0,
+    RINGBUS_REASON_LEFT = 1,     /**< the peer closed in order */
+    RINGBUS_REASON_CRASHED = 2,  /**< the kernel reported its end, or the daemon had to close it */
+    RINGBUS_REASON_SILENT = 3,   /**< no PONG, or nothing within dead-after; it may live */
+    RINGBUS_REASON_BAD_PEER = 4, /**< it broke the protocol */
+    RINGBUS_REASON_REFUSED = 5,  /**< it, or the daemon, did not accept the link: see error */
+    RINGBUS_REASON_DENIED = 6,   /**< there is no right to it, or not any more: see error */
+    RINGBUS_REASON_REPLACED = 7, /**< a new life of the instance took over */
+    /** The peer had given us up while we did not run: poll more often, or ringbus_alive(). */
+    RINGBUS_REASON_GIVEN_UP = 8,
+    RINGBUS_REASON_UNTARGETED = 9,   /**< ringbus_untarget(), here or there */
+    RINGBUS_REASON_NO_RESOURCES = 10 /**< memory or descriptors were short on one side */
+};
+
+enum ringbus_event_type {
+    RINGBUS_EVENT_READY = 1, /**< a link is usable; addr and path say to whom */
+    /**
+     * A link ended; reason says why. With our own address and RINGBUS_REASON_REPLACED: another
+     * process has taken our name over (takeover). The handle is as closed, but for what is kept:
+     * every link ends, every send returns RINGBUS_E_CLOSED; close it.
+     */
+    RINGBUS_EVENT_DOWN = 2,
+    /**
+     * A message that addr, which has ended, did not consume. Each comes once, in the order sent.
+     * message is the sender's own (from is this endpoint), with its key and kind, and can be kept.
+     *
+     * maybe_seen 0: no handler has had it. maybe_seen 1: at most the one message in whose
+     * handler it ended or stands still. All that it had not handled when it may live and read on:
+     * it broke the protocol, or ended the link for a reason but LEFT and has not freed it yet, or
+     * was SILENT where the kernel refuses membarrier(2).
+     * A message counts as consumed when its handler has returned. Requests are not reported so:
+     * their callback ends with RINGBUS_NOT_SENT or RINGBUS_UNKNOWN. Nor is what on_down sends on.
+     */
+    RINGBUS_EVENT_UNDELIVERED = 3,
+    RINGBUS_EVENT_ADDED = 4,       /**< an instance joined a target or watched prefix */
+    RINGBUS_EVENT_UPDATED = 5,     /**< its state or weight changed */
+    RINGBUS_EVENT_REMOVED = 6,     /**< it left or died; reason says which */
+    RINGBUS_EVENT_RESYNC = 7,      /**< events were lost: read ringbus_instances() again */
+    RINGBUS_EVENT_DAEMON_LOST = 8, /**< links go on, nothing new comes; it is tried again */
+    RINGBUS_EVENT_DAEMON_BACK = 9, /**< registered again with the same incarnation */
+    /**
+     * An instance could not be linked: reason, and error as of the party that refused
+     * (RINGBUS_E_QUOTA, _NO_FDS, _TIMEOUT, _PEER_GONE ...). Tried again by itself, after 50 ms
+     * and then ever later, up to 5 s; ringbus_errmsg() has the sentence.
+     */
+    RINGBUS_EVENT_LINK_FAILED = 10,
+    /**
+     * A peer has been silent for longer than one that is well: it missed a PING of ours, or half
+     * of the time after which it counts as gone is over. silent_ms says for how long, paused
+     * whether it will be given up. The link stays usable; RINGBUS_ANY without a key prefers
+     * others meanwhile, a key stays with its instance. Once in each silence; not before a DOWN
+     * that a single miss brings.
+     */
+    RINGBUS_EVENT_SUSPECT = 11,
+    RINGBUS_EVENT_ALIVE = 12,   /**< a suspect peer has given a sign of life; once each SUSPECT */
+    RINGBUS_EVENT_DRAIN = 13,   /**< an operator drains this endpoint: it is DRAINING already */
+    RINGBUS_EVENT_UNDRAIN = 14, /**< and has taken that back */
+    /**
+     * With the option slots: parts of the key space that this instance owns from now on, in its
+     * cluster's table as every caller has it; slots, slot_count and epoch say which. The first
+     * one brings all that it owns. Where both come, LOST comes first.
+     */
+    RINGBUS_EVENT_SLOTS_GAINED = 15,
+    RINGBUS_EVENT_SLOTS_LOST = 16, /**< and parts that another owns now */
+    /**
+     * An instance that this endpoint targets is shielded: its calls failed too often, summed over
+     * all callers of the host. The link stays. What has no key goes to others; the daemon has it
+     * probed and lets it back by itself.
+     */
+    RINGBUS_EVENT_SHIELDED = 20,
+    RINGBUS_EVENT_UNSHIELDED = 21, /**< it gets messages again, at first a share of its weight */
+    /**
+     * So little of a cluster is healthy, by weight, that shields are ignored: all that live get
+     * messages, unless the policy is to fail then. addr is the cluster, path its path.
+     */
+    RINGBUS_EVENT_PANIC = 22,
+    RINGBUS_EVENT_PANIC_OVER = 23, /**< enough are well again: shields count */
+    /**
+     * A node of the tree below a watched prefix was made, or is there when the watch begins: path,
+     * revision, value.
+     */
+    RINGBUS_EVENT_NODE_CREATED = 24,
+    RINGBUS_EVENT_NODE_CHANGED = 25, /**< it has another value, or was removed and made anew */
+    /**
+     * It is gone. reason: _NONE it was removed; _LEFT, _CRASHED, _REPLACED so its owner ended.
+     * Also of an ephemeral node of this endpoint that others removed, or that a new daemon did not
+     * take back (error says why), be it watched or not.
+     */
+    RINGBUS_EVENT_NODE_REMOVED = 26
+};
+
+/** Slots first to last of the key space, both inclusive. */
+struct ringbus_slot_range {
+    uint32_t first;
+    uint32_t last;
+};
+
+/** An event: lent for the time of the callback. */
+struct ringbus_event {
+    enum ringbus_event_type type;
+    enum ringbus_reason reason;
+    int error;                             /**< enum ringbus_error where one applies, else 0 */
+    struct ringbus_addr addr;              /**< whom it is about; all zero when nobody */
+    const char *path;                      /**< readable path of addr, "" when none */
+    int maybe_seen;                        /**< UNDELIVERED: its handler may have run */
+    const struct ringbus_message *message; /**< UNDELIVERED only, else NULL */
+    /**
+     * SUSPECT, and DOWN with RINGBUS_REASON_SILENT: for so long the peer has not polled. DOWN
+     * with RINGBUS_REASON_GIVEN_UP: for so long we have not, at most, in the last 10 s.
+     */
+    uint32_t silent_ms;
+    /** SUSPECT: 1 when the peer holds for a debugger (debug_hold): silence alone ends nothing. */
+    int paused;
+    struct ringbus_addr to; /**< UNDELIVERED: as it was sent, RINGBUS_ANY, RINGBUS_ALL or addr's
+                                 instance; incarnation 0, so that it can be sent there again */
+    const struct ringbus_slot_range *slots; /**< SLOTS_GAINED and _LOST: ascending; else NULL */
+    size_t slot_count;
+    uint64_t epoch; /**< SLOTS_GAINED and _LOST: of the cluster's snapshot; grows */
+    /**
+     * NODE_*: of the change; each change of any node has a higher one than those before. 0 of a
+     * removal that was found out afterwards.
+     */
+    uint64_t revision;
+    const void *value; /**< NODE_CREATED and _CHANGED: of the node; not terminated */
+    size_t value_size;
+};
+
+typedef void (*ringbus_event_fn)(struct ringbus *bus,
+                                 const struct ringbus_event *event,
+                                 void *user);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
