@@ -142,7 +142,7 @@ int ringbus_request_with(struct ringbus *bus,
         return r;
     }
     r = rbi_send_sum(bus, parts, part_count, &size);
-    r = r == 0 ? rbi_options_take(bus, options, &taken) : r;
+    r = r == 0 ? rbi_options_take(bus, options, false, &taken) : r;
     r = r == 0 ? check(bus, to, size, on_reply) : r;
     if (r == 0) {
         r = rbi_ask_begin(bus, to, parts, part_count, size, &taken, on_reply, context);

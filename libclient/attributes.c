@@ -12,10 +12,12 @@ _Static_assert(RINGBUS_TAG_MAX == RBI_ATTRIBUTE_TAG_MAX &&
 
 /* ---- sending ------------------------------------------------------------------------------ */
 
-static int check_options(struct ringbus *bus, const struct ringbus_message_options *options)
+static int
+check_options(struct ringbus *bus, const struct ringbus_message_options *options, bool all)
 {
-    if ((options->flags & ~OPTION_FLAGS) != 0) {
-        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "unknown flags 0x%x", options->flags);
+    if ((options->flags & ~(OPTION_FLAGS | (all ? RBI_REACH_FLAGS : 0U))) != 0) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "flags 0x%x are unknown or for RINGBUS_ALL only",
+                        options->flags);
     }
     if (options->priority > RINGBUS_PRIORITY_MAX) {
         return rbi_fail(bus, RINGBUS_E_ARGUMENT, "priority is %u, expected 0 to %d",
@@ -37,6 +39,7 @@ static int check_options(struct ringbus *bus, const struct ringbus_message_optio
 
 int rbi_options_take(struct ringbus *bus,
                      const struct ringbus_message_options *given,
+                     bool all,
                      struct ringbus_message_options *out)
 {
     memset(out, 0, sizeof *out);
@@ -48,7 +51,7 @@ int rbi_options_take(struct ringbus *bus,
     }
     /* A caller built against another version knows fewer or more of them. */
     memcpy(out, given, rbi_min_u64(given->struct_size, sizeof *out));
-    return check_options(bus, out);
+    return check_options(bus, out, all);
 }
 
 static bool is_zero(const void *bytes, size_t size)
@@ -221,6 +224,17 @@ static int send_with(struct ringbus *bus,
     return rbi_attributes_send(bus, to, out, &attributes);
 }
 
+int rbi_attributes_say(struct ringbus *bus,
+                       const struct ringbus_addr *to,
+                       const struct ringbus_message_options *options,
+                       struct rbi_outgoing *out)
+{
+    struct ringbus_message_options taken;
+    const bool all = to != NULL && to->instance < 0;
+    const int r = rbi_options_take(bus, options, all, &taken);
+    return r == 0 ? send_with(bus, to, out, &taken) : r;
+}
+
 int ringbus_send_with(struct ringbus *bus,
                       const struct ringbus_addr *to,
                       const struct ringbus_part *parts,
@@ -231,17 +245,13 @@ int ringbus_send_with(struct ringbus *bus,
     if (RBI_UNLIKELY(r != 0)) {
         return r;
     }
-    struct ringbus_message_options taken;
     struct rbi_outgoing out = {.kind = RBI_RECORD_ONEWAY,
                                .parts = parts,
                                .part_count = part_count,
                                .chunk = RBI_CHUNK_NONE};
     r = rbi_send_sum(bus, parts, part_count, &out.size);
     if (r == 0) {
-        r = rbi_options_take(bus, options, &taken);
-    }
-    if (r == 0) {
-        r = send_with(bus, to, &out, &taken);
+        r = rbi_attributes_say(bus, to, options, &out);
     }
     rbi_leave(bus);
     return r;

@@ -26,11 +26,18 @@ struct rbi_choosing {
 
 /**
  * Copies the options of a caller, of whichever version, and checks their ranges.
+ * @param all  it is for RINGBUS_ALL: with the flags of that (reach.h)
  * @retval 0; RINGBUS_E_ARGUMENT (noted)
  */
 int rbi_options_take(struct ringbus *bus,
                      const struct ringbus_message_options *given,
+                     bool all,
                      struct ringbus_message_options *out);
+/** Sends @p out with what the options of a caller say of it. As ringbus_send_with() */
+int rbi_attributes_say(struct ringbus *bus,
+                       const struct ringbus_addr *to,
+                       const struct ringbus_message_options *options,
+                       struct rbi_outgoing *out);
 /**
  * What options say of a message that is sent now, and what it inherits.
  * @retval 0; RINGBUS_E_TIMEOUT (noted) the inherited deadline is over

@@ -94,37 +94,145 @@ static int send_to_each(struct ringbus *bus,
     return taken;
 }
 
+/* One copy for all: a large payload is written into one chunk, whoever reads it. */
+static int share_chunk(struct ringbus *bus, struct rbi_outgoing *out, struct rbi_chunk *chunk)
+{
+    chunk->idx = RBI_CHUNK_NONE;
+    out->record_flags = RBI_RECORD_BROADCAST;
+    if (out->chunk != RBI_CHUNK_NONE || out->size <= bus->inline_max) {
+        return 0;
+    }
+    const int r = rbi_send_chunk(bus, NULL, out->size, chunk);
+    if (r == 0) {
+        rbi_write_parts(chunk->data, out);
+        out->chunk = chunk->idx;
+    }
+    return r;
+}
+
+static void let_go(struct ringbus *bus, const struct rbi_chunk *chunk)
+{
+    if (chunk->idx != RBI_CHUNK_NONE) {
+        rbi_pool_unref(&bus->pool, chunk->idx);
+    }
+}
+
 int rbi_send_to_all(struct ringbus *bus,
                     struct rbi_end *const *ends,
                     unsigned count,
                     struct rbi_outgoing *out)
 {
-    struct rbi_chunk chunk = {.idx = RBI_CHUNK_NONE};
-    out->record_flags = RBI_RECORD_BROADCAST;
-    /* One copy for all: a large payload is written into one chunk, whoever reads it. */
-    if (out->chunk == RBI_CHUNK_NONE && out->size > bus->inline_max && count > 0) {
-        const int r = rbi_send_chunk(bus, NULL, out->size, &chunk);
-        if (r != 0) {
-            return r;
-        }
-        rbi_write_parts(chunk.data, out);
-        out->chunk = chunk.idx;
+    struct rbi_chunk chunk;
+    const int r = count > 0 ? share_chunk(bus, out, &chunk) : 0;
+    if (r != 0 || count == 0) {
+        return r;
     }
     const int taken = send_to_each(bus, ends, count, out);
-    if (chunk.idx != RBI_CHUNK_NONE) {
-        rbi_pool_unref(&bus->pool, chunk.idx);
+    let_go(bus, &chunk);
+    return taken;
+}
+
+/* ---- by flags, and with a report ---------------------------------------------------------- */
+
+static void note(struct ringbus_broadcast *report,
+                 const struct rbi_cluster *cluster,
+                 const struct rbi_member *member,
+                 bool was_for_it,
+                 int error)
+{
+    if (report == NULL) {
+        return;
     }
+    if (report->count < report->each_max) {
+        const struct rbi_pidf peer = rbi_member_pidf(cluster, member);
+        report->each[report->count] =
+            (struct ringbus_delivery){.instance = rbi_addr(&peer), .error = error};
+    }
+    report->count++;
+    report->delivered += error == 0;
+    report->full += error == RINGBUS_E_FULL;
+    report->skipped += !was_for_it;
+    report->refused += was_for_it && error != 0 && error != RINGBUS_E_FULL;
+}
+
+/* Asks of each member whether it is for it. @return how many took it; a public error (noted) */
+static int
+send_to_members(struct ringbus *bus, const struct rbi_cluster *cluster, struct rbi_outgoing *out)
+{
+    struct rbi_chunk chunk;
+    int taken = 0;
+    int r = share_chunk(bus, out, &chunk);
+    if (r != 0) {
+        return r;
+    }
+    for (unsigned i = 0; i < cluster->member_count; i++) {
+        const struct rbi_member *member = &cluster->members[i];
+        const bool self =
+            cluster->id == bus->self.cluster && member->instance == bus->self.instance;
+        if (member->incarnation == 0 || (self && (out->flags & RINGBUS_WITH_SELF) == 0)) {
+            continue;
+        }
+        const int verdict = rbi_reach_verdict(member, out->flags);
+        r = verdict == 0 ? rbi_send_new(bus, member->end, out) : verdict;
+        taken += r == 0;
+        note(out->report, cluster, member, verdict == 0, r);
+    }
+    let_go(bus, &chunk);
     return taken;
 }
 
 int rbi_send_all(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_outgoing *out)
 {
     struct rbi_cluster *cluster = rbi_cluster_find(bus, to->cluster);
-    if (cluster == NULL) {
+    if (cluster == NULL || bus->closing) {
         return rbi_send_no_peer(bus, to);
     }
     if (cluster->dispatch_stale) {
         rbi_cluster_refresh(bus, cluster);
     }
+    if (RBI_UNLIKELY((out->flags & RBI_REACH_FLAGS) != 0 || out->report != NULL)) {
+        return send_to_members(bus, cluster, out);
+    }
     return rbi_send_to_all(bus, cluster->ready, cluster->ready_count, out);
+}
+
+/* @return false: no version of ours asks for it */
+static bool begin_report(struct ringbus *bus, struct ringbus_broadcast *result)
+{
+    if (result == NULL || result->struct_size < sizeof *result ||
+        (result->each == NULL && result->each_max > 0)) {
+        (void)rbi_fail(bus, RINGBUS_E_ARGUMENT,
+                       "no result, its struct_size is not set, or it has no room for each");
+        return false;
+    }
+    result->count = result->delivered = result->full = result->refused = result->skipped = 0;
+    return true;
+}
+
+int ringbus_broadcast(struct ringbus *bus,
+                      const struct ringbus_addr *to,
+                      const struct ringbus_part *parts,
+                      unsigned part_count,
+                      const struct ringbus_message_options *options,
+                      struct ringbus_broadcast *result)
+{
+    struct rbi_outgoing out = {.kind = RBI_RECORD_ONEWAY,
+                               .parts = parts,
+                               .part_count = part_count,
+                               .chunk = RBI_CHUNK_NONE,
+                               .report = result};
+    int r = rbi_enter(bus);
+    if (r != 0) {
+        return r;
+    }
+    if (to == NULL || to->instance >= 0) {
+        r = rbi_fail(bus, RINGBUS_E_ARGUMENT, "a broadcast goes to RINGBUS_ALL");
+    } else if (!begin_report(bus, result)) {
+        r = RINGBUS_E_ARGUMENT;
+    } else {
+        r = rbi_send_sum(bus, parts, part_count, &out.size);
+        r = r == 0 ? rbi_attributes_say(bus, to, options, &out) : r;
+    }
+    rbi_leave(bus);
+    return r;
 }

@@ -195,17 +195,38 @@ static bool read_offer(struct ringbus *bus, struct offers *offers, struct rbi_cl
         .invisible = offers->invisible[offers->count],
     };
     offers->count++;
-    return filter(bus, offers, offers->clusters[0], offers->count - 1);
+    return true;
 }
 
-static bool read_offers(struct ringbus *bus, struct offers *offers, struct rbi_cluster *cluster)
+/* Whom broadcasts reach, before a filter can send one. @return false: no memory */
+static bool look_reach(struct ringbus *bus,
+                       const struct offers *offers,
+                       struct rbi_cluster *cluster,
+                       struct rbi_choice *choice)
+{
+    if (choice != cluster->choice) {
+        return true;
+    }
+    if (!reserve_entries(choice, offers->routes[0].count)) {
+        return false;
+    }
+    rbi_reach_look(bus, cluster, &offers->routes[0], choice->entries);
+    return true;
+}
+
+static bool read_offers(struct ringbus *bus,
+                        struct offers *offers,
+                        struct rbi_cluster *cluster,
+                        struct rbi_choice *choice)
 {
     offers->count = 0;
-    if (!read_offer(bus, offers, cluster)) {
+    if (!read_offer(bus, offers, cluster) || !look_reach(bus, offers, cluster, choice) ||
+        !filter(bus, offers, cluster, 0)) {
         return false;
     }
     for (unsigned i = 0; i < cluster->import_count; i++) {
-        if (!read_offer(bus, offers, cluster->imports[i])) {
+        if (!read_offer(bus, offers, cluster->imports[i]) ||
+            !filter(bus, offers, cluster, offers->count - 1)) {
             return false;
         }
     }
@@ -271,7 +292,7 @@ int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi
     const struct rbi_route_message message = {
         .tag = choice->class.tag, .rules = choice->class.rules, .canary = choice->class.canary};
     const uint32_t mode = rbi_hooks_mode(cluster);
-    bool whole = read_offers(bus, &offers, cluster);
+    bool whole = read_offers(bus, &offers, cluster, choice);
     const struct rbi_route_input input = {.caller = &caller,
                                           .message = &message,
                                           .policy = rbi_cluster_policy(cluster),

@@ -63,14 +63,6 @@ void rbi_cluster_free(struct rbi_cluster *cluster)
     }
 }
 
-/* An instance that is leaving, or whose weight is 0, stays reachable by its id only. */
-static bool takes_dispatch(const struct rbi_member *member)
-{
-    return member->end != NULL && member->end->usable && !member->end->drain.peer &&
-           member->weight > 0 &&
-           (member->state == RBI_ENDPOINT_READY || member->state == RBI_ENDPOINT_BUSY);
-}
-
 void rbi_cluster_changed(struct ringbus *bus, struct rbi_cluster *cluster)
 {
     cluster->dispatch_stale |= RBI_DISPATCH_STALE;
@@ -94,27 +86,6 @@ void rbi_cluster_suspicion(struct ringbus *bus, const struct rbi_end *end)
     for (unsigned i = 0; cluster != NULL && i < cluster->choice_count; i++) {
         cluster->choices[i]->turns.stale = true; /* the next pick finds its turn over */
     }
-}
-
-/* Broadcasts go to whoever is linked and takes messages, by no rule but that. */
-static bool collect_ready(struct rbi_cluster *cluster)
-{
-    cluster->ready_count = 0;
-    if (cluster->ready_room < cluster->member_count) {
-        struct rbi_end **ready =
-            realloc(cluster->ready, cluster->member_count * sizeof *cluster->ready);
-        if (ready == NULL) {
-            return false;
-        }
-        cluster->ready = ready;
-        cluster->ready_room = cluster->member_count;
-    }
-    for (unsigned i = 0; i < cluster->member_count; i++) {
-        if (takes_dispatch(&cluster->members[i])) {
-            cluster->ready[cluster->ready_count++] = cluster->members[i].end;
-        }
-    }
-    return true;
 }
 
 static bool make_first_choice(struct ringbus *bus, struct rbi_cluster *cluster)
@@ -145,8 +116,11 @@ void rbi_cluster_refresh(struct ringbus *bus, struct rbi_cluster *cluster)
     cluster->held = rbi_redeliver_holds(bus, cluster->id);
     cluster->dispatch_stale &= (uint8_t)~RBI_DISPATCH_HELD;
     cluster->dispatch_stale |= cluster->held ? RBI_DISPATCH_HELD : 0U;
-    if (!stale || !collect_ready(cluster) || rbi_hooks_running(bus) ||
-        !make_first_choice(bus, cluster)) {
+    if (!stale) {
+        return;
+    }
+    const bool made = !rbi_hooks_running(bus) && make_first_choice(bus, cluster);
+    if (!rbi_reach_collect(cluster) || !made) {
         return; /* without memory, or inside a filter, it is tried again at the next pick */
     }
     cluster->dispatch_stale = (cluster->held ? RBI_DISPATCH_HELD : RBI_DISPATCH_FRESH) |

@@ -34,6 +34,7 @@ struct rbi_member {
     bool named;    /* target is its own, not the cluster's */
     bool left_out; /* by balance.subset: not linked to */
     bool denied;   /* by the rules that hold: asked again when they change */
+    uint8_t reach; /* RBI_REACH_*, of the snapshot that the choices were made from */
     struct rbi_target_terms target;
     struct rbi_end *end; /* NULL until introduced */
     uint64_t retry_ns;   /* when to introduce again; RBI_NEVER: no need */
@@ -99,7 +100,7 @@ struct rbi_cluster {
     struct rbi_member *members; /* sorted by instance */
     unsigned member_count;
     unsigned member_room;
-    struct rbi_end **ready; /* for broadcasts: usable ends, in order of instance */
+    struct rbi_end **ready; /* for broadcasts without modifiers (reach.h), in order of instance */
     unsigned ready_count;
     unsigned ready_room;
     struct rbi_caller *caller;     /* of requests to it (retry.h); NULL: none so far */

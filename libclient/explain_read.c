@@ -188,7 +188,7 @@ int rbi_explain_read(struct rbi_explain *explain,
     }
     int r = read_caller(explain, options);
     if (r == 0) {
-        r = rbi_options_take(bus, options->message, &explain->message);
+        r = rbi_options_take(bus, options->message, false, &explain->message);
     }
     if (r == 0) {
         r = add_cluster(explain, target);

@@ -57,6 +57,7 @@
 #include "libclient/policy.h"
 #include "libclient/poll.h"
 #include "libclient/probe.h"
+#include "libclient/reach.h"
 #include "libclient/realm.h"
 #include "libclient/redeliver.h"
 #include "libclient/request.h"

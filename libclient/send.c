@@ -467,14 +467,18 @@ int rbi_send_new(struct ringbus *bus, struct rbi_end *end, const struct rbi_outg
 
 int rbi_send_any(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_outgoing *out)
 {
-    if (RBI_UNLIKELY(to == NULL || (out->flags & ~SEND_FLAGS) != 0)) {
-        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "no address, or unknown flags 0x%x", out->flags);
+    const bool all = to != NULL && to->instance < 0;
+    if (RBI_UNLIKELY(to == NULL ||
+                     (out->flags & ~(SEND_FLAGS | (all ? RBI_REACH_FLAGS : 0U))) != 0)) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT,
+                        "no address, or flags 0x%x that are unknown or for RINGBUS_ALL only",
+                        out->flags);
     }
     if (RBI_UNLIKELY(out->size > bus->size_max)) {
         rbi_count(bus, RBI_COUNTER_too_big, 1);
         return rbi_fail_fast(bus, RINGBUS_E_TOO_BIG, NULL, out->size);
     }
-    if (to->instance < 0) {
+    if (all) {
         return rbi_send_all(bus, to, out);
     }
     if (RBI_UNLIKELY(bus->balance_all) && rbi_all_wanted(bus, to)) {

@@ -29,6 +29,7 @@ struct rbi_outgoing {
     uint32_t chunk;                          /* a chunk that holds it already, or RBI_CHUNK_NONE */
     unsigned record_flags;                   /* RBI_RECORD_* that do not follow from the flags */
     const struct rbi_attributes *attributes; /* NULL: none */
+    struct ringbus_broadcast *report;        /* of a broadcast, to be filled; NULL: none */
 };
 
 /** Finds who is to get a message: one end. 0 or a public error (noted). */
@@ -70,7 +71,10 @@ RBI_COLD int rbi_send_no_peer(struct ringbus *bus, const struct ringbus_addr *to
 int rbi_send_collect_from(struct ringbus *bus, struct rbi_end *end);
 /** Copies the parts of a payload one behind the other. */
 void rbi_write_parts(unsigned char *to, const struct rbi_outgoing *out);
-/** Writes one message to every usable end of a cluster (broadcast.c). @return how many took it */
+/**
+ * Writes one message to all of a cluster that its flags ask for (broadcast.c).
+ * @return how many took it
+ */
 int rbi_send_all(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_outgoing *out);
 /** The same to these. */
 int rbi_send_to_all(struct ringbus *bus,

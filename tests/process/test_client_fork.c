@@ -147,6 +147,7 @@ static void use_inherited(void)
     REFUSED(ringbus_send(bus, &addr, 0, "x", 1, 0));
     REFUSED(ringbus_sendv(bus, &addr, 0, &part, 1, 0));
     REFUSED(ringbus_send_with(bus, &addr, NULL, 0, NULL));
+    REFUSED(ringbus_broadcast(bus, &addr, NULL, 0, NULL, NULL));
     REFUSED(ringbus_request_with(bus, &addr, NULL, 0, NULL, node_on_result, &a));
     REFUSED(ringbus_degrade(bus, PEER, NULL, 0));
     HARMLESS(ringbus_retry_after_us(bus), == 0);

@@ -16,6 +16,15 @@ extern "C" {
     0x4U /**< may be handled twice: on_down sends it on even when its receiver may have seen it */
 /** In options only: nothing is taken over from the message whose callback runs. */
 #define RINGBUS_NO_INHERIT 0x8U
+/** With RINGBUS_ALL only: not to instances that are shielded, in panic neither. */
+#define RINGBUS_HEALTHY_ONLY 0x10U
+/**
+ * With RINGBUS_ALL only: to the sender's set, as a strict set stage would have it; to everyone when
+ * no instance is in a set of that name, or the sender is in none.
+ */
+#define RINGBUS_SAME_SET 0x20U
+/** With RINGBUS_ALL only: to this endpoint as well, where it is one of the cluster. */
+#define RINGBUS_WITH_SELF 0x40U
 
 /** Most parts of a message. */
 #define RINGBUS_PARTS_MAX 16

@@ -20,10 +20,12 @@ extern "C" {
  * @param to     instance > 0: that one; RINGBUS_ANY: one of those that the stages of the
  *               cluster's policy leave, with RINGBUS_KEY the one that owns the key, else by
  *               default the one with less to do of two (docs/guide/dispatch.md);
- *               RINGBUS_ALL: every READY instance but the sender itself
+ *               RINGBUS_ALL: every READY instance but the sender itself, shielded ones among
+ *               them; not those that are isolated, staged or of weight 0
  * @param data   borrowed for the call; NULL when @p size is 0
  * @param size   0 to ringbus_size_max()
- * @param flags  RINGBUS_KEY, RINGBUS_MORE, RINGBUS_IDEMPOTENT
+ * @param flags  RINGBUS_KEY, RINGBUS_MORE, RINGBUS_IDEMPOTENT; with RINGBUS_ALL also
+ *               RINGBUS_HEALTHY_ONLY, RINGBUS_SAME_SET, RINGBUS_WITH_SELF
  * @return number of receivers that have it (for RINGBUS_ALL also 0), or
  * @retval RINGBUS_E_FULL       nothing was sent; wait, dispatch, retry
  * @retval RINGBUS_E_LIMITED    nothing was sent: a limit of the cluster's policy is reached; retry
@@ -44,11 +46,12 @@ extern "C" {
  * @retval RINGBUS_E_NOT_TARGET  ringbus_target() first
  * @retval RINGBUS_E_BUSY       a claim on this link is open: end it first
  * @retval RINGBUS_E_BAD_PEER   the receiver broke the protocol: its link has ended, DOWN follows
- * @retval RINGBUS_E_ARGUMENT   an unknown flag, or bytes at NULL
+ * @retval RINGBUS_E_ARGUMENT   a flag that is unknown, or is not for this address; bytes at NULL
  * @retval RINGBUS_E_TOO_BIG    over ringbus_size_max()
  * @retval RINGBUS_E_NO_MEMORY  nothing was sent: it would be the first, and the process has no
  *                              mapping left for the lane
- * With RINGBUS_ALL, receivers whose lane is full are skipped and counted ("full").
+ * With RINGBUS_ALL, receivers whose lane is full are skipped and counted ("full");
+ * ringbus_broadcast() tells which.
  */
 RINGBUS_API int ringbus_send(struct ringbus *bus,
                              const struct ringbus_addr *to,
@@ -87,6 +90,48 @@ RINGBUS_API int ringbus_send_with(struct ringbus *bus,
                                   const struct ringbus_part *parts,
                                   unsigned part_count,
                                   const struct ringbus_message_options *options);
+
+/** What became of a broadcast at one instance. */
+struct ringbus_delivery {
+    struct ringbus_addr instance; /**< this life of it */
+    /**
+     * 0: it has the message. RINGBUS_E_FULL, _LIMITED, _BUSY, _DENIED: it may be sent to it alone,
+     * later or never. Skipped: RINGBUS_E_NOT_READY, _DRAINING; _SHIELDED (RINGBUS_HEALTHY_ONLY);
+     * _NO_MATCH: isolated, staged, of weight 0, or of another set (RINGBUS_SAME_SET).
+     */
+    int error;
+};
+
+/** Asks for, and takes, what became of a broadcast. Start from zero. */
+struct ringbus_broadcast {
+    size_t struct_size;            /**< sizeof(struct ringbus_broadcast) */
+    struct ringbus_delivery *each; /**< room for each_max of them; may be NULL with 0 */
+    size_t each_max;
+    size_t count;     /**< set: instances that are known, this endpoint left out as in the flags;
+                           the first each_max of them are in each, by instance */
+    size_t delivered; /**< set: those that have it */
+    size_t full;      /**< set: those whose lane had no room */
+    size_t refused;   /**< set: those that another refusal of this call kept it from */
+    size_t skipped;   /**< set: those that it was not for */
+};
+
+/**
+ * Sends one message to all instances of a cluster, and says of each what became of it. All of
+ * count is delivered, full, refused or skipped. A large payload is copied once, whoever gets it.
+ *
+ * @param to       instance RINGBUS_ALL
+ * @param options  as of ringbus_send_with(), with the flags of RINGBUS_ALL
+ * @param result   written when the call returns 0 or more; its `each` is the caller's
+ * @return result->delivered, or the errors of ringbus_send_with(): then nobody has it
+ * Thread: that of the handle, also inside callbacks. Cost: that of a broadcast, and a look at each
+ * instance that is known; no allocation, no system call.
+ */
+RINGBUS_API int ringbus_broadcast(struct ringbus *bus,
+                                  const struct ringbus_addr *to,
+                                  const struct ringbus_part *parts,
+                                  unsigned part_count,
+                                  const struct ringbus_message_options *options,
+                                  struct ringbus_broadcast *result);
 
 /** Largest payload that this handle can send, in bytes. */
 RINGBUS_API size_t ringbus_size_max(const struct ringbus *bus);
