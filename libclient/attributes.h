@@ -83,14 +83,4 @@ int rbi_reply_refused(struct ringbus *bus,
                       int error,
                       uint32_t retry_after_ms);
 
-/* ---- send.c -------------------------------------------------------------------------------- */
-
-/** Sum of the parts of a message. 0; RINGBUS_E_ARGUMENT (noted) */
-int rbi_send_sum(struct ringbus *bus,
-                 const struct ringbus_part *parts,
-                 unsigned count,
-                 uint64_t *size);
-/** Sends to one, to any or to all. @return as ringbus_send() */
-int rbi_send_any(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_outgoing *out);
-
 #endif

@@ -59,6 +59,7 @@
 #include "libclient/probe.h"
 #include "libclient/reach.h"
 #include "libclient/realm.h"
+#include "libclient/receive.h"
 #include "libclient/redeliver.h"
 #include "libclient/request.h"
 #include "libclient/residue.h"

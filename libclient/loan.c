@@ -303,3 +303,31 @@ int ringbus_abort(struct ringbus *bus, struct ringbus_claim *claim)
     rbi_leave(bus);
     return r;
 }
+
+int ringbus_send_loan(struct ringbus *bus,
+                      const struct ringbus_addr *to,
+                      uint64_t key,
+                      const struct ringbus_loan *loan,
+                      size_t size,
+                      unsigned flags)
+{
+    int r = rbi_enter(bus);
+    if (RBI_UNLIKELY(r != 0)) {
+        return r;
+    }
+    uint32_t chunk = RBI_CHUNK_NONE;
+    r = rbi_loan_check(bus, loan, size, &chunk);
+    if (r == 0) {
+        const struct ringbus_part part = {.data = loan->data, .size = size};
+        struct rbi_outgoing out = {.kind = RBI_RECORD_ONEWAY,
+                                   .flags = flags,
+                                   .key = key,
+                                   .parts = &part,
+                                   .part_count = 1,
+                                   .size = size,
+                                   .chunk = chunk};
+        r = rbi_send_any(bus, to, &out);
+    }
+    rbi_leave(bus);
+    return r;
+}

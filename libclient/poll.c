@@ -6,6 +6,7 @@
  */
 #include "bus/record_inline.h"
 #include "libclient/internal.h"
+#include "libclient/view_inline.h"
 
 #include <errno.h>
 #include <string.h>
@@ -15,83 +16,6 @@
 /* So many polls without work between two looks at the coarse clock: power of two. */
 #define IDLE_LOOK 16U
 #define POLL_MAX  1000000
-/* Longest time that a message waits for the memory to map it. */
-#define STARVE_NS (1000 * RBI_NS_PER_MS)
-
-/* Flags of a record that are those of its message, bit by bit. */
-#define SAME_FLAGS (RBI_RECORD_KEY | RBI_RECORD_ANY | RBI_RECORD_IDEMPOTENT | RBI_RECORD_AGAIN)
-_Static_assert(RBI_RECORD_KEY == RINGBUS_MESSAGE_KEY && RBI_RECORD_ANY == RINGBUS_MESSAGE_ANY &&
-                   RBI_RECORD_IDEMPOTENT == RINGBUS_MESSAGE_IDEMPOTENT &&
-                   RBI_RECORD_AGAIN == RINGBUS_MESSAGE_REDELIVERED,
-               "same flags");
-
-/* ---- views --------------------------------------------------------------------------------- */
-
-static void fill_parts(const struct rbi_record *record, struct rbi_view *view)
-{
-    const unsigned char *data = view->message.data;
-    for (unsigned i = 0; i < record->part_count; i++) {
-        view->parts[i].data = data;
-        view->parts[i].size = record->part_sizes[i];
-        data += record->part_sizes[i];
-    }
-}
-
-/* @p rare  a constant: whether it may be a reference. 0; -EPROTO */
-static inline int fill_view(struct rbi_end *end,
-                            const struct rbi_record *record,
-                            const unsigned char *pool_base,
-                            uint64_t pool_bytes,
-                            bool rare,
-                            struct rbi_view *view)
-{
-    struct ringbus_message *message = &view->message;
-    view->end = end;
-    view->kept = false;
-    view->own = false;
-    view->referenced = rare && (record->flags & RBI_RECORD_REF) != 0;
-    if (view->referenced) {
-        /* Untrusted: the payload must lie within the pool that we mapped, as aligned as a chunk. */
-        /* NOLINTNEXTLINE(clang-analyzer-core.*): RBI_RECORD_REF is set with ref only */
-        if (record->ref.size > pool_bytes || record->ref.offset > pool_bytes - record->ref.size ||
-            record->ref.offset % RBI_LINE != 0) {
-            return -EPROTO;
-        }
-        view->slot = record->ref.slot;
-        message->data = pool_base + record->ref.offset;
-    } else {
-        message->data = record->payload;
-    }
-    message->from = rbi_addr(&end->peer);
-    message->from_path = end->path;
-    message->kind = record->kind == RBI_RECORD_ONEWAY ? RINGBUS_KIND_ONEWAY
-                    : record->kind == RBI_RECORD_REQ  ? RINGBUS_KIND_REQUEST
-                                                      : RINGBUS_KIND_REPLY;
-    message->flags =
-        (record->flags & SAME_FLAGS) |
-        ((record->flags & RBI_RECORD_BROADCAST) != 0 ? RINGBUS_MESSAGE_BROADCAST : 0U) |
-        (view->referenced ? RINGBUS_MESSAGE_REFERENCED : 0U);
-    message->key = record->key;
-    message->size = record->payload_size;
-    message->part_count = record->part_count;
-    message->parts = view->parts;
-    message->reply_to.peer = message->from;
-    message->reply_to.id = record->kind == RBI_RECORD_REQ ? record->tag : 0;
-    message->attributes = NULL;
-    fill_parts(record, view);
-    return 0;
-}
-
-int rbi_view_fill(struct ringbus *bus,
-                  struct rbi_end *end,
-                  const struct rbi_record *record,
-                  const unsigned char *pool_base,
-                  uint64_t pool_bytes,
-                  struct rbi_view *view)
-{
-    (void)bus;
-    return fill_view(end, record, pool_base, pool_bytes, true, view);
-}
 
 /* ---- one message ---------------------------------------------------------------------------- */
 
@@ -109,60 +33,6 @@ static void hand_over(struct ringbus *bus, struct rbi_view *view)
     bus->on_message(bus, &view->message, bus->user);
     bus->view = NULL;
     bus->in_callback = false;
-}
-
-/*
- * What came cannot be read before more is mapped, and that failed with @p r. Who lacks memory
- * now may have it soon, and the message waits where it is; but not for ever.
- */
-static int starve(struct ringbus *bus, struct rbi_end *end, int r)
-{
-    if (r == -EPROTO) {
-        return r; /* the peer has changed what was checked before */
-    }
-    const uint64_t now_ns = rbi_now_coarse_ns();
-    if (end->starved_ns == 0) {
-        end->starved_ns = now_ns;
-    } else if (now_ns - end->starved_ns > STARVE_NS) {
-        rbi_end_starved(bus, end);
-    }
-    return RBI_LANE_EMPTY;
-}
-
-/*
- * A message on a link that is not flowing: it is the first, or nobody may send one. 0; -EPROTO;
- * RBI_LANE_EMPTY: none of it is for us
- */
-static RBI_COLD int first_message(struct rbi_end *end)
-{
-    if (end->phase == RBI_END_LEAVING && !end->reported_up) {
-        /* We ended the link while the peer took it for READY: what it sent goes back to it. */
-        end->read_out = true;
-        return RBI_LANE_EMPTY;
-    }
-    if (!end->usable && end->phase == RBI_END_LINKED) {
-        return -EPROTO; /* a message before READY, or behind one that was refused */
-    }
-    /* One that was parsed lies in the first mapping; without the second the next tries again. */
-    end->flowing = rbi_end_open_rx(end) == 0 && end->usable && end->may_get == NULL && !end->gated;
-    return 0;
-}
-
-/* A reference that cannot be right: it may be the first one. 0; RBI_LANE_EMPTY; -EPROTO */
-static RBI_COLD int fill_anew(struct ringbus *bus,
-                              struct rbi_end *end,
-                              const struct rbi_record *record,
-                              struct rbi_view *view)
-{
-    if (end->peer_pool == NULL) {
-        return -EPROTO;
-    }
-    const int r = rbi_end_open_pool(end);
-    if (r < 0) {
-        return starve(bus, end, r);
-    }
-    end->starved_ns = 0;
-    return rbi_view_fill(bus, end, record, end->peer_pool->base, end->peer_pool->bytes, view);
 }
 
 static inline void dispatch(struct ringbus *bus,
@@ -209,54 +79,6 @@ static __attribute__((noinline)) int dispatch_attributed(struct ringbus *bus,
     return 0;
 }
 
-/* One that is not handled: a request is told why. 0; RBI_LANE_EMPTY; -EPROTO */
-static RBI_COLD int refuse(struct ringbus *bus,
-                           struct rbi_end *end,
-                           const struct rbi_record *record,
-                           const struct rbi_gate_verdict *why)
-{
-    struct rbi_view view;
-    const struct rbi_peer_pool *pool = end->peer_pool;
-    const int r = pool == NULL || fill_view(end, record, pool->base, pool->bytes, true, &view) != 0
-                      ? fill_anew(bus, end, record, &view)
-                      : 0;
-    if (r != 0) {
-        return r;
-    }
-    rbi_count(bus,
-              why->error == RINGBUS_E_DENIED    ? RBI_COUNTER_denied
-              : why->error == RINGBUS_E_LIMITED ? RBI_COUNTER_limited_in
-                                                : RBI_COUNTER_shed,
-              1);
-    if (view.message.reply_to.id != 0) {
-        /* Without room its own clock tells the sender. */
-        (void)rbi_reply_refused(bus, &view.message.reply_to, why->error, why->retry_ms);
-    }
-    if (view.referenced) {
-        rbi_returns_put(&end->returns, (uint32_t)view.slot);
-    }
-    return 0;
-}
-
-#define PASSES 1
-
-/* Of a link whose messages are looked at, each. PASSES, or as deliver() */
-static __attribute__((noinline)) int
-check(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record)
-{
-    struct rbi_gate_verdict why = {.error = RINGBUS_E_DENIED};
-    if (end->may_get != NULL && !rbi_rights_may_come(bus, end, record)) {
-        return end->read_out ? RBI_LANE_EMPTY : refuse(bus, end, record, &why);
-    }
-    if (end->gated) {
-        why = rbi_gate_ask(bus, end, record);
-        if (why.hold || why.error != 0) {
-            return why.hold ? RBI_LANE_EMPTY : refuse(bus, end, record, &why);
-        }
-    }
-    return PASSES;
-}
-
 /*
  * Untrusted record. @p rare  a constant: whether it may be a reference, or have attributes.
  * 0; RBI_LANE_EMPTY: not now; -EPROTO
@@ -272,18 +94,18 @@ deliver(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *recor
         pool_bytes = end->peer_pool->bytes;
     }
     if (RBI_UNLIKELY(!end->flowing)) {
-        const int first = first_message(end);
+        const int first = rbi_receive_first(end);
         if (first != 0) {
             return first;
         }
-        const int checked = check(bus, end, record);
-        if (checked != PASSES) {
+        const int checked = rbi_receive_check(bus, end, record);
+        if (checked != RBI_RECEIVE_PASSES) {
             return checked;
         }
     }
-    int r = fill_view(end, record, pool, pool_bytes, rare, &view);
+    int r = rbi_view_fill_inline(end, record, pool, pool_bytes, rare, &view);
     if (RBI_UNLIKELY(r != 0)) {
-        r = fill_anew(bus, end, record, &view);
+        r = rbi_receive_anew(bus, end, record, &view);
         if (r != 0) {
             return r;
         }
@@ -384,7 +206,7 @@ static RBI_COLD int peek_anew(struct ringbus *bus, struct rbi_end *end, struct r
     if (r == -EMSGSIZE) {
         r = rbi_end_open_rx(end);
         if (r < 0) {
-            return starve(bus, end, r);
+            return rbi_receive_starve(bus, end, r);
         }
         end->starved_ns = 0;
         r = rbi_lane_peek(&end->rx, raw);

@@ -71,6 +71,13 @@ RBI_COLD int rbi_send_no_peer(struct ringbus *bus, const struct ringbus_addr *to
 int rbi_send_collect_from(struct ringbus *bus, struct rbi_end *end);
 /** Copies the parts of a payload one behind the other. */
 void rbi_write_parts(unsigned char *to, const struct rbi_outgoing *out);
+/** Sum of the parts of a message. 0; RINGBUS_E_ARGUMENT (noted) */
+int rbi_send_sum(struct ringbus *bus,
+                 const struct ringbus_part *parts,
+                 unsigned count,
+                 uint64_t *size);
+/** Sends to one, to any or to all. @return as ringbus_send() */
+int rbi_send_any(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_outgoing *out);
 /**
  * Writes one message to all of a cluster that its flags ask for (broadcast.c).
  * @return how many took it
