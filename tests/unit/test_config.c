@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape of the file: sections, keys, duplicates, encodings; each error with its place. */
 #include "bus/config_schema.h"
-#include "tests/support/test.h"
+#include "support/config.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,23 +23,14 @@ static int parse(const char *text)
 
 static void assert_accepted(const char *text)
 {
-    if (parse(text) != 0) {
-        fail_msg("refused: %s\n%u:%u %s", text, errors.items[0].line, errors.items[0].column,
-                 errors.items[0].text);
-    }
+    config_accepted(parse(text), text, &errors);
 }
 
 /** The first error is at this place and says this. */
 static void assert_refused_bytes(
     const char *text, size_t size, unsigned line, unsigned column, const char *says)
 {
-    assert_int_equal(parse_bytes(text, size), 1);
-    assert_true(errors.count >= 1);
-    const struct rbi_config_error *e = &errors.items[0];
-    if (e->line != line || e->column != column || !strstr(e->text, says)) {
-        fail_msg("expected %u:%u ... %s\nfound %u:%u %s", line, column, says, e->line, e->column,
-                 e->text);
-    }
+    config_refused(parse_bytes(text, size), &errors, line, column, says);
 }
 
 static void assert_refused(const char *text, unsigned line, unsigned column, const char *says)

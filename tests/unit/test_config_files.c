@@ -3,47 +3,36 @@
  * configs/game-zone.yaml, canary.yaml and multi-business.yaml: what they promise in their comments
  * is what the policies and rights that they make do, through the router chain.
  */
-#include "bus/governance.h"
 #include "bus/record.h"
 #include "bus/route.h"
 #include "bus/route_class.h"
-#include "tests/support/test.h"
+#include "support/governance.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static struct rbi_governance governance;
-static struct rbi_governance_layers layers;
-static struct rbi_policy policy;
+static struct layered l;
 
 static int load(const char *name)
 {
     static char text[65536];
     static struct rbi_config config;
-    static struct rbi_config_errors errors;
     char path[512];
     (void)snprintf(path, sizeof path, "%s/%s.yaml", CONFIGS_FOLDER, name);
     FILE *file = fopen(path, "rbe");
     assert_non_null(file);
     const size_t size = fread(text, 1, sizeof text, file);
     (void)fclose(file);
-    rbi_governance_deinit(&governance);
-    if (rbi_config_parse_all(text, size, &config, &governance, &errors) != 0) {
-        fail_msg("%s:%u:%u: %s", path, errors.items[0].line, errors.items[0].column,
-                 errors.items[0].text);
-    }
-    layers = (struct rbi_governance_layers){.count = 1, .items = {&governance}};
+    layered_clear(&l);
+    config_accepted(rbi_config_parse_all(text, size, &config, &l.room[0], &l.errors), path,
+                    &l.errors);
+    l.layers = (struct rbi_governance_layers){.count = 1, .items = {&l.room[0]}};
     return 0;
 }
 
 static const struct rbi_policy *policy_of(const char *path)
 {
-    struct rbi_governance_fault fault;
-    if (!rbi_governance_policy(&layers, path, strlen(path), &policy, &fault)) {
-        fail_msg("%s: %s", path, fault.text);
-    }
-    assert_true(rbi_policy_valid(&policy));
-    return &policy;
+    return layered_policy(&l, path);
 }
 
 /* ---- a small world ----------------------------------------------------------------------- */
@@ -67,7 +56,7 @@ add(unsigned cluster, const char *path, const char *name, const char *set, const
     struct rbi_governance_override said = {.given = 0};
     char full[300];
     (void)snprintf(full, sizeof full, "%s/%s", path, name);
-    (void)rbi_governance_override(&layers, full, strlen(full), &said);
+    (void)rbi_governance_override(&l.layers, full, strlen(full), &said);
     one->instance = (int32_t)clusters[cluster].count;
     one->state = RBI_ENDPOINT_READY;
     one->weight = said.given & RBI_GIVEN_WEIGHT ? said.weight : 100;
@@ -93,7 +82,7 @@ static const char *routed(const struct message *message)
 {
     static char names[256];
     struct rbi_route_classes classes;
-    rbi_route_classes_init(&classes, &policy);
+    rbi_route_classes_init(&classes, &l.policy);
     const uint32_t labels[RBI_LABELS_MAX] = {message->label};
     const struct rbi_route_message class = {
         .tag = message->tag ? message->tag : "",
@@ -103,7 +92,7 @@ static const char *routed(const struct message *message)
         .set = message->set ? message->set : "", .idc = "", .node = -1};
     const struct rbi_route_input input = {.caller = &caller,
                                           .message = &class,
-                                          .policy = &policy,
+                                          .policy = &l.policy,
                                           .clusters = clusters,
                                           .cluster_count = clusters[1].count > 0 ? 2 : 1,
                                           .now_ns = 1};
@@ -158,21 +147,21 @@ static void test_game_zone_gives_each_cluster_its_own(void **state)
     (void)state;
     (void)load("game-zone");
     (void)policy_of("/Game/cn/pc/w1/g1/Battle");
-    assert_int_equal(policy.balance.mode, RBI_BALANCE_HASH);
-    assert_int_equal(policy.balance.rehash_delay_ms, 5000);
-    assert_int_equal(policy.retry.mode, RBI_RETRY_FAILFAST);
-    assert_int_equal(policy.shield.max_percent, 30);
-    assert_int_equal(policy.limits[0].rate, 20000);
+    assert_int_equal(l.policy.balance.mode, RBI_BALANCE_HASH);
+    assert_int_equal(l.policy.balance.rehash_delay_ms, 5000);
+    assert_int_equal(l.policy.retry.mode, RBI_RETRY_FAILFAST);
+    assert_int_equal(l.policy.shield.max_percent, 30);
+    assert_int_equal(l.policy.limits[0].rate, 20000);
     (void)policy_of("/Game/cn/pc/w1/g1/Lobby");
-    assert_int_equal(policy.balance.mode, RBI_BALANCE_LEAST);
-    assert_int_equal(policy.limits[1].scope, RBI_LIMIT_CLUSTER);
-    assert_int_equal(policy.degrades[0].triggers, RBI_DEGRADE_NO_INSTANCE | RBI_DEGRADE_SHIELDED);
-    assert_memory_equal(policy.degrades[0].mock, "{\"news\":[]}", policy.degrades[0].mock_size);
+    assert_int_equal(l.policy.balance.mode, RBI_BALANCE_LEAST);
+    assert_int_equal(l.policy.limits[1].scope, RBI_LIMIT_CLUSTER);
+    assert_int_equal(l.policy.degrades[0].triggers, RBI_DEGRADE_NO_INSTANCE | RBI_DEGRADE_SHIELDED);
+    assert_memory_equal(l.policy.degrades[0].mock, "{\"news\":[]}", l.policy.degrades[0].mock_size);
     (void)policy_of("/Game/cn/pc/w1/g1/Log");
-    assert_int_equal(policy.set.mode, RBI_STAGE_OFF);
-    assert_int_equal(policy.overload.max_inflight, 256);
-    assert_int_equal(policy.overload.sojourn_target_us, 50000);
-    rbi_governance_describe(&layers, "/Game/cn/pc/w1/g1/Log", 21, &description);
+    assert_int_equal(l.policy.set.mode, RBI_STAGE_OFF);
+    assert_int_equal(l.policy.overload.max_inflight, 256);
+    assert_int_equal(l.policy.overload.sojourn_target_us, 50000);
+    rbi_governance_describe(&l.layers, "/Game/cn/pc/w1/g1/Log", 21, &description);
     assert_string_equal(description.owner, "game operations");
     assert_int_equal(policy_of("/Other/cn/pc/w1/g1/Log")->overload.max_inflight, 1024);
 }
@@ -233,8 +222,8 @@ static void test_multi_business_takes_a_sister_when_the_own_is_gone(void **state
     (void)state;
     (void)load("multi-business");
     (void)policy_of(chat);
-    assert_int_equal(policy.realm.count, 2);
-    assert_string_equal(policy.realm.imports[0], "GameB");
+    assert_int_equal(l.policy.realm.count, 2);
+    assert_string_equal(l.policy.realm.imports[0], "GameB");
     clear();
     add(0, chat, "a1", "", "");
     add(0, chat, "a2", "", "");
@@ -245,7 +234,7 @@ static void test_multi_business_takes_a_sister_when_the_own_is_gone(void **state
     instances[0][1].state = RBI_ENDPOINT_DRAINING;
     assert_string_equal(routed(&(struct message){.key = 1}), "b1");
     (void)policy_of("/GameB/cn/pc/w1/g1/Chat");
-    assert_int_equal(policy.realm.mode, RBI_STAGE_STRICT);
+    assert_int_equal(l.policy.realm.mode, RBI_STAGE_STRICT);
 }
 
 static bool may(const struct rbi_acl *acl, const char *from, enum rbi_acl_verb verb, const char *to)
@@ -269,7 +258,7 @@ static void test_multi_business_rights_are_as_written(void **state)
     static const char pay[] = "/Pay/cn/pc/w1/g1/Gate/1";
     (void)state;
     (void)load("multi-business");
-    assert_true(rbi_governance_acl(&layers, &acl));
+    assert_true(rbi_governance_acl(&l.layers, &acl));
     assert_true(may(&acl, game_a, RBI_ACL_CONNECT, pay));
     assert_true(may(&acl, game_a, RBI_ACL_SEND, pay));
     assert_false(may(&acl, game_a, RBI_ACL_CONNECT, "/Pay/cn/pc/w1/g1/Ledger/1"));
@@ -295,6 +284,6 @@ int main(void)
         cmocka_unit_test(test_multi_business_rights_are_as_written),
     };
     const int result = cmocka_run_group_tests(tests, NULL, NULL);
-    rbi_governance_deinit(&governance);
+    layered_clear(&l);
     return result;
 }

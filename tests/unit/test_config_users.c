@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* quota.users: limits of one user; what is given, what is as for everybody, what is refused. */
 #include "bus/config_schema.h"
-#include "tests/support/test.h"
+#include "support/config.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,21 +12,13 @@ static struct rbi_config_errors errors;
 static void assert_accepted(const char *text)
 {
     memset(&config, 0x5a, sizeof config);
-    if (rbi_config_parse(text, strlen(text), &config, &errors) != 0) {
-        fail_msg("refused: %s\n%u:%u %s", text, errors.items[0].line, errors.items[0].column,
-                 errors.items[0].text);
-    }
+    config_accepted(rbi_config_parse(text, strlen(text), &config, &errors), text, &errors);
 }
 
-/** The only error is at this place and says this. */
 static void assert_refused(const char *text, unsigned line, unsigned column, const char *says)
 {
-    assert_int_equal(rbi_config_parse(text, strlen(text), &config, &errors), 1);
-    const struct rbi_config_error *e = &errors.items[0];
-    if (errors.count != 1 || e->line != line || e->column != column || !strstr(e->text, says)) {
-        fail_msg("expected %u:%u ... %s\nfound %u errors, %u:%u %s", line, column, says,
-                 errors.count, e->line, e->column, e->text);
-    }
+    const int r = rbi_config_parse(text, strlen(text), &config, &errors);
+    config_refused_once(r, &errors, line, column, says);
 }
 
 static void test_parse_some_limits_of_some_users(void **state)

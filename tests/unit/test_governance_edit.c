@@ -5,7 +5,7 @@
  */
 #include "bus/governance_diff.h"
 #include "bus/governance_edit.h"
-#include "tests/support/test.h"
+#include "support/governance.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +17,7 @@ static struct rbi_config_errors errors;
 
 static void parse(const char *text, struct rbi_governance *out)
 {
-    if (rbi_governance_parse(text, strlen(text), out, &errors) != 0) {
-        fail_msg("refused: %s\n%u:%u %s", text, errors.items[0].line, errors.items[0].column,
-                 errors.items[0].text);
-    }
+    config_accepted(rbi_governance_parse(text, strlen(text), out, &errors), text, &errors);
 }
 
 static void set(struct rbi_edits *edits,
@@ -127,23 +124,16 @@ static void test_load_of_nothing_is_empty(void **state)
 /* mock on and off leave the other triggers alone. */
 static void test_manual_sets_one_trigger(void **state)
 {
-    struct rbi_governance layers_room[3];
-    struct rbi_governance_layers layers = {
-        .count = 2, .items = {&layers_room[0], &layers_room[1], &layers_room[2]}};
-    struct rbi_policy policy;
+    static struct layered l;
     (void)state;
-    parse("clusters: [{match: '/**', degrade: [{id: n, action: mock, on: [limited]}]}]",
-          &layers_room[0]);
-    parse("clusters: [{match: '/**', degrade: [{id: n, manual: true}]}]", &layers_room[1]);
-    parse("clusters: [{match: '/**', degrade: [{id: n, manual: false}]}]", &layers_room[2]);
-    assert_true(rbi_governance_policy(&layers, LOBBY, strlen(LOBBY), &policy, NULL));
-    assert_int_equal(policy.degrades[0].triggers, RBI_DEGRADE_LIMITED | RBI_DEGRADE_MANUAL);
-    layers.count = 3;
-    assert_true(rbi_governance_policy(&layers, LOBBY, strlen(LOBBY), &policy, NULL));
-    assert_int_equal(policy.degrades[0].triggers, RBI_DEGRADE_LIMITED);
-    for (unsigned i = 0; i < 3; i++) {
-        rbi_governance_deinit(&layers_room[i]);
-    }
+    layered_add(&l, "clusters: [{match: '/**', degrade: [{id: n, action: mock, on: [limited]}]}]");
+    layered_add(&l, "clusters: [{match: '/**', degrade: [{id: n, manual: true}]}]");
+    layered_policy(&l, LOBBY);
+    assert_int_equal(l.policy.degrades[0].triggers, RBI_DEGRADE_LIMITED | RBI_DEGRADE_MANUAL);
+    layered_add(&l, "clusters: [{match: '/**', degrade: [{id: n, manual: false}]}]");
+    layered_policy(&l, LOBBY);
+    assert_int_equal(l.policy.degrades[0].triggers, RBI_DEGRADE_LIMITED);
+    layered_clear(&l);
 }
 
 /* ---- comparison ------------------------------------------------------------------------- */
