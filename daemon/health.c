@@ -11,7 +11,7 @@
 /** A look at the figures of one caller. */
 struct health_look {
     struct rbi_daemon *daemon;
-    const struct rbi_endpoint *caller;
+    struct rbi_endpoint *caller;
 };
 
 void rbi_health_init(struct rbi_health_desk *desk)
@@ -185,7 +185,7 @@ static void health_take(void *context, const struct rbi_outcome_news *news)
 {
     const struct health_look *look = context;
     struct rbi_daemon_counters *counters = &look->daemon->counters;
-    const struct rbi_endpoint *instance = health_instance(look, news);
+    struct rbi_endpoint *instance = health_instance(look, news);
     struct rbi_cluster_health *health =
         instance ? health_of(look->daemon, instance->cluster) : NULL;
     const uint64_t bad = (uint64_t)news->failed + news->lost;
@@ -198,6 +198,8 @@ static void health_take(void *context, const struct rbi_outcome_news *news)
                                                  .streak = news->in_a_row,
                                                  .latency_ns = news->latency_ns};
     rbi_shield_count(&health->shield, news->instance, news->incarnation, &outcomes);
+    rbi_figures_take(&look->caller->outcomes, news, rbi_loop_now_ns(look->daemon->loop),
+                     &health->figures, &instance->health.figures);
     counters->calls_ok += news->ok;
     counters->calls_failed += news->failed;
     counters->calls_lost += news->lost;
@@ -264,6 +266,7 @@ void rbi_health_cluster_gone(struct rbi_cluster *cluster)
         rbi_list_remove(&health->in_clusters);
         rbi_list_remove(&health->in_changed);
         rbi_shield_deinit(&health->shield);
+        free(health->figures);
         free(health);
     }
 }

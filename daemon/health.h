@@ -14,6 +14,7 @@
  *   health_log.c    what of it is worth a line
  */
 #include "bus/shield.h"
+#include "daemon/figures.h"
 #include "daemon/list.h"
 #include "daemon/loop.h"
 #include "daemon/outcome.h"
@@ -41,7 +42,8 @@ struct rbi_cluster_health {
     struct rbi_list in_clusters;
     struct rbi_list in_changed;
     struct rbi_shield_cluster shield;
-    uint64_t policy; /* fingerprint of the one in force */
+    struct rbi_cluster_figures *figures; /* NULL: memory was short so far */
+    uint64_t policy;                     /* fingerprint of the one in force */
     bool panic_changed;
 };
 
@@ -60,6 +62,7 @@ struct rbi_endpoint_health {
     bool changed;    /* to be published at the end of this turn */
     uint64_t ping;   /* token of a PING that is to be sent; 0: none */
     struct rbi_health_probe probe;
+    struct rbi_endpoint_figures *figures; /* NULL: nobody has called it yet */
 };
 
 void rbi_health_init(struct rbi_health_desk *desk);

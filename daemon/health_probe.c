@@ -11,6 +11,7 @@
 #include "daemon/request.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #define NS_PER_MS UINT64_C(1000000)
 /* Who has called the cluster within so long is likely to do so again before a probe is over. */
@@ -163,6 +164,8 @@ void rbi_health_endpoint_gone(struct rbi_endpoint *endpoint)
     if (!endpoint->daemon->stopping) {
         probe_end(endpoint, endpoint->health.probe.token, RBI_SHIELD_PROBE_CALLER_DIED);
     }
+    free(endpoint->health.figures);
+    endpoint->health.figures = NULL;
 }
 
 /* ---- the operator ------------------------------------------------------------------------- */

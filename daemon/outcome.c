@@ -16,6 +16,9 @@ void rbi_outcome_reader_deinit(struct rbi_outcome_reader *reader)
     rbi_list_remove(&reader->in_readers);
     rbi_segment_deinit(&reader->segment);
     rbi_charge_release(&reader->charge);
+    for (uint32_t i = 0; i < reader->slot_count; i++) {
+        free(reader->bases[i].latency);
+    }
     free(reader->bases);
     rbi_outcome_reader_init(reader);
 }
@@ -38,6 +41,7 @@ outcome_begin(const struct rbi_segment *segment, struct rbi_outcome_base *bases,
     const struct rbi_outcome *seen = rbi_outcomes_slots_seen(segment->base);
     for (uint32_t i = 1; i < slots; i++) {
         rbi_outcome_read(&seen[i], &bases[i].last);
+        bases[i].before_us = bases[i].last.who != 0;
     }
 }
 
@@ -76,11 +80,13 @@ static uint32_t outcome_grown(uint64_t from, uint64_t to)
 }
 
 /** @return whether something has come */
-static bool outcome_compare(const struct rbi_outcome_copy *last,
+static bool outcome_compare(uint32_t slot,
+                            const struct rbi_outcome_copy *last,
                             const struct rbi_outcome_copy *now,
                             struct rbi_outcome_news *news)
 {
     *news = (struct rbi_outcome_news){
+        .slot = slot,
         .cluster = now->cluster,
         .instance = (int32_t)(uint32_t)now->who,
         .incarnation = (uint32_t)(now->who >> 32),
@@ -91,6 +97,15 @@ static bool outcome_compare(const struct rbi_outcome_copy *last,
         .latency_ns = now->latency_ns > last->latency_ns ? now->latency_ns - last->latency_ns : 0,
         .in_a_row = (uint32_t)rbi_min_u64(now->in_a_row, UINT32_MAX)};
     return news->ok != 0 || news->failed != 0 || news->lost != 0;
+}
+
+/** The slot is another's: what it counts from now on begins with nothing. */
+static void outcome_forget(struct rbi_outcome_base *base)
+{
+    free(base->latency);
+    base->latency = NULL;
+    base->before_us = false;
+    base->active_ns = 0;
 }
 
 void rbi_outcome_look(struct rbi_outcome_reader *reader,
@@ -113,16 +128,36 @@ void rbi_outcome_look(struct rbi_outcome_reader *reader,
         /* What came while it changed hands is nobody's; one that was free had nothing coming. */
         const bool same =
             base->last.who == 0 || (now.who == base->last.who && now.cluster == base->last.cluster);
-        const bool came = same && now.who != 0 && outcome_compare(&base->last, &now, &news);
+        const bool came = same && now.who != 0 && outcome_compare(i, &base->last, &now, &news);
         base->last = now;
         if (!same) {
-            base->active_ns = 0;
+            outcome_forget(base);
         }
         if (came) {
             base->active_ns = reader->active_ns = now_ns;
             fn(context, &news);
         }
     }
+}
+
+int rbi_outcome_latency(struct rbi_outcome_reader *reader,
+                        uint32_t slot,
+                        struct rbi_histogram_growth *out)
+{
+    struct rbi_outcome_base *base = &reader->bases[slot];
+    const struct rbi_outcome *seen = &rbi_outcomes_slots_seen(reader->segment.base)[slot];
+    const bool first = base->latency == NULL;
+    if (first) {
+        base->latency = calloc(RBI_LATENCY_BUCKETS, sizeof(*base->latency));
+    }
+    if (!base->latency) {
+        return -ENOMEM;
+    }
+    rbi_histogram_since(base->latency, seen->latency, out);
+    if (first && base->before_us) {
+        memset(out, 0, sizeof(*out));
+    }
+    return 0;
 }
 
 uint64_t rbi_outcome_active_ns(const struct rbi_outcome_reader *reader,

@@ -6,6 +6,7 @@
  * (shm/outcome.h), and what of that is new since the last look. What it says is untrusted: it may
  * lie about whom it called, and whoever uses it checks that there is a link.
  */
+#include "bus/histogram.h"
 #include "daemon/list.h"
 #include "daemon/quota.h"
 #include "shm/outcome.h"
@@ -13,6 +14,7 @@
 
 /** What has come for one life of an instance since the last look. */
 struct rbi_outcome_news {
+    uint32_t slot;
     uint64_t cluster;
     int32_t instance;
     uint32_t incarnation;
@@ -28,6 +30,8 @@ struct rbi_outcome_news {
 struct rbi_outcome_base {
     struct rbi_outcome_copy last;
     uint64_t active_ns; /* when something last came */
+    uint32_t *latency;  /* RBI_LATENCY_BUCKETS; NULL: nobody has asked for them yet */
+    bool before_us;     /* it has counted under this name before we came */
 };
 
 struct rbi_outcome_reader {
@@ -57,6 +61,14 @@ void rbi_outcome_look(struct rbi_outcome_reader *reader,
                       uint64_t now_ns,
                       rbi_outcome_fn fn,
                       void *context);
+/**
+ * How long the calls took that have come in a slot since this was last asked; to be called by a
+ * rbi_outcome_fn, for a link that there is: it takes memory for the slot.
+ * @retval 0; -ENOMEM nothing was counted
+ */
+RBI_MUST_CHECK int rbi_outcome_latency(struct rbi_outcome_reader *reader,
+                                       uint32_t slot,
+                                       struct rbi_histogram_growth *out);
 /**
  * When its endpoint last called anybody of a cluster, as far as looks have seen; 0: never.
  * @param who  rbi_outcome_who() of one life there

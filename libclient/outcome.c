@@ -26,15 +26,12 @@ void rbi_outcomes_deinit(struct rbi_outcome_table *table)
 
 /* ---- slots ------------------------------------------------------------------------------ */
 
-/* One less is a multiple of a page; the first has a page. */
 static uint32_t more_slots(const struct rbi_outcome_table *table)
 {
     if (table->slot_count == 1) {
         return RBI_OUTCOME_SLOTS_MIN;
     }
-    const uint32_t slots = (uint32_t)((2 * table->segment.size - sizeof(struct rbi_outcomes)) /
-                                      sizeof(struct rbi_outcome));
-    return slots < RBI_OUTCOME_SLOTS_MAX ? slots : RBI_OUTCOME_SLOTS_MAX;
+    return (uint32_t)rbi_min_u64(2 * (uint64_t)table->slot_count, RBI_OUTCOME_SLOTS_MAX);
 }
 
 /* What was counted goes on in the larger one, slot by slot: the daemon sees no difference. */
@@ -50,6 +47,9 @@ static void move_counts(const struct rbi_outcome_table *table, const struct rbi_
         rbi_store_rlx(&slots[i].lost, copy.lost);
         rbi_store_rlx(&slots[i].slow, copy.slow);
         rbi_store_rlx(&slots[i].latency_ns, copy.latency_ns);
+        for (uint32_t k = 0; k < RBI_LATENCY_BUCKETS; k++) {
+            rbi_store32_rlx(&slots[i].latency[k], rbi_load32_rlx(&table->slots[i].latency[k]));
+        }
         rbi_outcome_name(&slots[i], copy.cluster, copy.who);
         rbi_store_rlx(&slots[i].in_a_row, copy.in_a_row);
     }
@@ -114,6 +114,7 @@ int rbi_outcomes_attach(struct ringbus *bus, struct rbi_end *end)
     struct rbi_outcome_local *local = &table->locals[slot];
     table->free_head = local->next_free;
     *local = (struct rbi_outcome_local){.end = end};
+    rbi_outcome_clear(&table->slots[slot]);
     rbi_outcome_name(&table->slots[slot], end->peer.cluster,
                      rbi_outcome_who(end->peer.instance, end->peer.incarnation));
     end->outcome = slot;
@@ -195,6 +196,7 @@ void rbi_outcomes_bad(struct ringbus *bus,
     }
     rbi_outcome_add(kind == RBI_OUTCOME_LOST ? &outcome->lost : &outcome->failed, 1);
     rbi_outcome_add(&outcome->latency_ns, elapsed_ns);
+    rbi_outcome_timed(outcome, rbi_histogram_bucket(elapsed_ns));
     rbi_outcome_add(&outcome->in_a_row, 1);
     rbi_outcome_add(table->changes, 1);
     suspect(bus, &table->locals[slot], outcome, now_ns);

@@ -9,6 +9,7 @@
  * Slot 0 is nobody's: what is counted there, for links without a slot, nobody reads. So that
  * counting needs no branch there always is one, also while there is no segment.
  */
+#include "bus/histogram.h"
 #include "bus/pidf.h"
 #include "bus/suspicion.h"
 #include "shm/outcome.h"
@@ -78,6 +79,7 @@ static inline void rbi_outcomes_good(struct rbi_outcome_table *table,
     struct rbi_outcome *outcome = &table->slots[slot];
     rbi_outcome_add(&outcome->ok, 1);
     rbi_outcome_add(&outcome->latency_ns, elapsed_ns);
+    rbi_outcome_timed(outcome, rbi_histogram_bucket(elapsed_ns));
     rbi_store_rlx(&outcome->in_a_row, 0);
     rbi_outcome_add(table->changes, 1);
     if (RBI_UNLIKELY(elapsed_ns > slow_ns)) {

@@ -17,11 +17,14 @@
 
 /** A word that one side writes while the other reads. */
 typedef _Atomic(uint64_t) rbi_au64;
+/** Half of one, for figures of which there are many. */
+typedef _Atomic(uint32_t) rbi_au32;
 /** A word that is ordered by some rbi_au64: never read while it is written. */
 typedef uint64_t rbi_word;
 
 _Static_assert(sizeof(rbi_au64) == sizeof(uint64_t), "plain 64-bit atomics needed");
 _Static_assert(_Alignof(rbi_au64) == sizeof(uint64_t), "plain 64-bit atomics needed");
+_Static_assert(sizeof(rbi_au32) == sizeof(uint32_t), "plain 32-bit atomics needed");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "lock-free 64-bit atomics needed");
 
 static inline uint64_t rbi_load_acq(const rbi_au64 *p)
@@ -52,6 +55,16 @@ static inline uint64_t rbi_load_rlx(const rbi_au64 *p)
 }
 
 static inline void rbi_store_rlx(rbi_au64 *p, uint64_t v)
+{
+    atomic_store_explicit(p, v, memory_order_relaxed);
+}
+
+static inline uint32_t rbi_load32_rlx(const rbi_au32 *p)
+{
+    return atomic_load_explicit(p, memory_order_relaxed);
+}
+
+static inline void rbi_store32_rlx(rbi_au32 *p, uint32_t v)
 {
     atomic_store_explicit(p, v, memory_order_relaxed);
 }

@@ -29,6 +29,7 @@ static uint64_t fingerprint_of(uint32_t version)
         offsetof(struct rbi_outcomes, changes),
         sizeof(struct rbi_outcome),
         offsetof(struct rbi_outcome, ok),
+        offsetof(struct rbi_outcome, latency),
     };
     return XXH3_64bits(facts, sizeof facts);
 }

@@ -22,7 +22,7 @@
  * every one between that and the newest is taken. Tests build sides that are older or newer.
  */
 #ifndef RBI_LAYOUT_VERSION
-#define RBI_LAYOUT_VERSION 5U
+#define RBI_LAYOUT_VERSION 6U
 #endif
 #ifndef RBI_LAYOUT_VERSION_MIN
 #define RBI_LAYOUT_VERSION_MIN RBI_LAYOUT_VERSION
@@ -213,9 +213,11 @@ _Static_assert(sizeof(struct rbi_pool_head) == 320, "layout");
 
 /* ---- outcomes: one per endpoint that calls others ---------------------------------------- */
 
-/* So many instances can be counted apart: one page of memory at first, 4 MiB at most. */
-#define RBI_OUTCOME_SLOTS_MIN 60U
-#define RBI_OUTCOME_SLOTS_MAX 65532U
+/* So many instances can be counted apart: eight pages of memory at first. */
+#define RBI_OUTCOME_SLOTS_MIN 8U
+#define RBI_OUTCOME_SLOTS_MAX 65536U
+/* Of a histogram of times; which is for which time, bus/histogram.h says. */
+#define RBI_LATENCY_BUCKETS 896U
 
 /**
  * How the calls of one endpoint to one life of one instance ended. The counters only grow,
@@ -231,8 +233,11 @@ struct rbi_outcome {
     rbi_au64 slow;       /* owner: of the answered, those later than the policy allows */
     rbi_au64 latency_ns; /* owner: sum over all */
     rbi_au64 in_a_row;   /* owner: failed or lost since the last that was ok */
+    /* Owner: how many took how long, of all; begins anew with another name. May wrap around. */
+    rbi_au32 latency[RBI_LATENCY_BUCKETS];
 };
-_Static_assert(sizeof(struct rbi_outcome) == 64, "layout");
+_Static_assert(offsetof(struct rbi_outcome, latency) == RBI_LINE, "layout: the rest has one line");
+_Static_assert(sizeof(struct rbi_outcome) == 57 * RBI_LINE, "layout");
 
 /** Head of an outcomes segment; the slots follow. The daemon reads it, no peer does. */
 struct rbi_outcomes {
@@ -245,9 +250,6 @@ struct rbi_outcomes {
 };
 _Static_assert(offsetof(struct rbi_outcomes, changes) == 128, "layout");
 _Static_assert(sizeof(struct rbi_outcomes) == 256, "layout");
-_Static_assert(sizeof(struct rbi_outcomes) + RBI_OUTCOME_SLOTS_MIN * sizeof(struct rbi_outcome) ==
-                   RBI_PAGE,
-               "layout: fills a page");
 
 /**
  * Identifies this build's idea of all layouts above: a hash over sizes, offsets and

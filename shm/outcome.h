@@ -13,7 +13,7 @@
 #include "shm/atomic.h"
 #include "shm/layout.h"
 
-/** A slot, copied. Untrusted: any value is possible. */
+/** A slot without its times, copied. Untrusted: any value is possible. */
 struct rbi_outcome_copy {
     uint64_t cluster;
     uint64_t who;
@@ -31,10 +31,12 @@ static inline uint64_t rbi_outcome_who(int32_t instance, uint32_t incarnation)
     return (uint64_t)incarnation << 32 | (uint32_t)instance;
 }
 
-/** Bytes of a segment with that many slots; a multiple of RBI_PAGE for 60, 124, 188 ... of them. */
+/** Bytes of a segment with that many slots; a multiple of RBI_PAGE. */
 static inline uint64_t rbi_outcomes_bytes(uint32_t slots)
 {
-    return sizeof(struct rbi_outcomes) + (uint64_t)slots * sizeof(struct rbi_outcome);
+    const uint64_t used =
+        sizeof(struct rbi_outcomes) + (uint64_t)slots * sizeof(struct rbi_outcome);
+    return (used + RBI_PAGE - 1) / RBI_PAGE * RBI_PAGE;
 }
 
 static inline struct rbi_outcome *rbi_outcomes_slots(void *base)
@@ -50,6 +52,17 @@ static inline const struct rbi_outcome *rbi_outcomes_slots_seen(const void *base
 
 /* ---- the owner ------------------------------------------------------------------------- */
 
+/**
+ * Forgets how long the calls of a slot took: before it gets another name, under which whoever sums
+ * them begins with nothing.
+ */
+static inline void rbi_outcome_clear(struct rbi_outcome *slot)
+{
+    for (uint32_t i = 0; i < RBI_LATENCY_BUCKETS; i++) {
+        rbi_store32_rlx(&slot->latency[i], 0);
+    }
+}
+
 /** Gives a slot to another life, or with @p who 0 to nobody. */
 static inline void rbi_outcome_name(struct rbi_outcome *slot, uint64_t cluster, uint64_t who)
 {
@@ -63,6 +76,13 @@ static inline void rbi_outcome_name(struct rbi_outcome *slot, uint64_t cluster, 
 static inline void rbi_outcome_add(rbi_au64 *word, uint64_t n)
 {
     rbi_store_rlx(word, rbi_load_rlx(word) + n);
+}
+
+/** Counts one call by the time that it took. @param bucket  below RBI_LATENCY_BUCKETS */
+static inline void rbi_outcome_timed(struct rbi_outcome *slot, uint32_t bucket)
+{
+    rbi_au32 *count = &slot->latency[bucket];
+    rbi_store32_rlx(count, rbi_load32_rlx(count) + 1);
 }
 
 /* ---- the reader ------------------------------------------------------------------------ */

@@ -30,6 +30,7 @@
 #define MODEL_CAPACITY (MODEL_LINES * 64U)
 
 typedef rl::atomic<uint64_t> rbi_au64;
+typedef rl::atomic<uint32_t> rbi_au32;
 typedef rl::var<uint64_t> rbi_word; /* each access is checked for races */
 
 #define rbi_load_acq(p)      (const_cast<rbi_au64 *>(p)->load(rl::mo_acquire, $))

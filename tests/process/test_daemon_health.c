@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define SERVICE "/game/eu/pc/w1/core/service"
-#define SLOTS   RBI_OUTCOME_SLOTS_MIN
+#define SLOTS   128U
 
 static struct cluster cluster;
 
@@ -177,9 +177,9 @@ static void test_adopt_larger_goes_on_and_refuses_what_cannot_be(void **state)
     struct rbi_segment wrong;
     struct rbi_outcome_reader reader;
     make(&segment, SLOTS);
-    make(&larger, 2 * SLOTS + 4);
+    make(&larger, 2 * SLOTS);
     make(&wrong, SLOTS);
-    ((struct rbi_outcomes *)wrong.base)->slot_count = SLOTS + 1;
+    ((struct rbi_outcomes *)wrong.base)->slot_count = SLOTS + 2;
     rbi_outcome_reader_init(&reader);
     assert_int_equal(rbi_outcome_adopt(&reader, wrong.fd, wrong.size, false), -EPROTO);
     assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, 2 * segment.size, false), -EFBIG);
@@ -203,6 +203,48 @@ static void test_adopt_larger_goes_on_and_refuses_what_cannot_be(void **state)
     rbi_segment_deinit(&segment);
     rbi_segment_deinit(&larger);
     rbi_segment_deinit(&wrong);
+}
+
+/** How many calls of one time came in a slot since this was last asked. */
+static uint32_t timed(struct rbi_outcome_reader *reader, uint32_t slot, uint32_t bucket)
+{
+    static struct rbi_histogram_growth growth;
+    (void)look(reader, 1);
+    assert_int_equal(rbi_outcome_latency(reader, slot, &growth), 0);
+    return growth.counts[bucket];
+}
+
+/* Features J4: how long calls took is nobody else's, and nothing from before this daemon. */
+static void test_latency_tells_what_has_come_under_this_name(void **state)
+{
+    (void)state;
+    struct rbi_segment segment;
+    struct rbi_outcome_reader reader;
+    make(&segment, SLOTS);
+    struct rbi_outcome *slot = slot_of(&segment, 1);
+    rbi_outcome_reader_init(&reader);
+    rbi_outcome_name(slot, 77, rbi_outcome_who(5, 9));
+    rbi_outcome_timed(slot, 30);
+    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, segment.size, false), 0);
+    bump(&segment);
+    assert_int_equal(timed(&reader, 1, 30), 0); /* from before this daemon */
+    rbi_outcome_timed(slot, 30);
+    rbi_outcome_timed(slot, 30);
+    bump(&segment);
+    assert_int_equal(timed(&reader, 1, 30), 2);
+    assert_int_equal(timed(&reader, 1, 30), 0);
+    rbi_outcome_timed(slot, 30);
+    rbi_outcome_name(slot, 0, 0);
+    bump(&segment);
+    (void)look(&reader, 2);
+    rbi_outcome_clear(slot);
+    rbi_outcome_timed(slot, 40);
+    rbi_outcome_name(slot, 77, rbi_outcome_who(6, 9));
+    bump(&segment);
+    assert_int_equal(timed(&reader, 1, 40), 1); /* all that the new name has */
+    assert_int_equal(timed(&reader, 1, 30), 0);
+    rbi_outcome_reader_deinit(&reader);
+    rbi_segment_deinit(&segment);
 }
 
 /* Idle callers cost a load each: a thousand of them less than half a percent of a core. */
@@ -344,8 +386,8 @@ static void test_outcomes_are_no_more_than_links_need(void **state)
     (void)state;
     struct raw caller;
     struct rbi_segment own;
-    const uint32_t links = 1024; /* quota.links, as shipped; of slots, so many as fill pages */
-    const uint32_t slots[] = {4 * links + 2 * (SLOTS + 4) - 4, 2 * links - 4};
+    const uint32_t links = 1024; /* quota.links, as shipped */
+    const uint32_t slots[] = {4 * links + 2 * RBI_OUTCOME_SLOTS_MIN + 2, 2 * links};
     assert_int_equal(raw_up(&caller, cluster.socket, ""), 0);
     for (unsigned i = 0; i < 2; i++) {
         make(&own, slots[i]);
@@ -377,6 +419,7 @@ int main(void)
         cmocka_unit_test(test_look_takes_nothing_of_another_name),
         cmocka_unit_test(test_look_takes_what_a_fresh_one_has_counted),
         cmocka_unit_test(test_look_bounds_what_a_liar_says),
+        cmocka_unit_test(test_latency_tells_what_has_come_under_this_name),
         cmocka_unit_test(test_adopt_larger_goes_on_and_refuses_what_cannot_be),
         cmocka_unit_test(test_idle_callers_cost_next_to_nothing),
         cmocka_unit_test(test_only_who_is_linked_may_blame),

@@ -6,7 +6,7 @@
 static void test_layout_numbers(void **state)
 {
     (void)state;
-    assert_int_equal(RBI_LAYOUT_VERSION, 5);
+    assert_int_equal(RBI_LAYOUT_VERSION, 6);
     assert_int_equal(sizeof(struct rbi_segment_header), 64);
     assert_int_equal(sizeof(struct rbi_side), 768);
     assert_int_equal(offsetof(struct rbi_side, read_pos), 128);
@@ -17,7 +17,8 @@ static void test_layout_numbers(void **state)
     assert_int_equal(sizeof(struct rbi_pool_head), 320);
     assert_int_equal(sizeof(struct rbi_pool_class), 24);
     assert_int_equal(sizeof(struct rbi_outcomes), 256);
-    assert_int_equal(sizeof(struct rbi_outcome), 64);
+    assert_int_equal(sizeof(struct rbi_outcome), 3648);
+    assert_int_equal(offsetof(struct rbi_outcome, latency), 64);
 }
 
 /* Two sides that are written by different ends, or at different times, share no line pair. */
