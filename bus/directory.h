@@ -65,19 +65,16 @@ struct rbi_directory_cluster {
     uint32_t flags; /* RBI_CLUSTER_* */
     uint32_t instance_count;
     uint32_t path_length;
-    uint32_t absent_count;
-    uint64_t policy; /* fingerprint: its blob holds a struct rbi_policy; 0: the defaults */
+    uint32_t absent_count; /* at most RBI_DIRECTORY_ABSENT_MAX */
+    uint64_t policy;       /* fingerprint: its blob holds a struct rbi_policy; 0: the defaults */
     char path[RBI_PATH_MAX + 1];
 };
 
 /**
- * An instance that died, and whose slots of the hash table wait for it to come back
- * (balance.rehash_delay). Not among the instances: nobody is introduced to it.
+ * Absent: instances that died, and whose slots of the hash table wait for them to come back
+ * (balance.rehash_delay). They are as they were when they died, so that it can be said whose keys
+ * they had. Not among the instances: nobody is introduced to them.
  */
-struct rbi_directory_absent {
-    int32_t instance;
-    uint32_t weight;
-};
 #define RBI_DIRECTORY_ABSENT_MAX 64U
 
 /** So few are healthy that shields are ignored. The instances' health stays the truth. */
@@ -97,7 +94,7 @@ enum rbi_directory_result {
     RBI_DIRECTORY_OK = 0,
     RBI_DIRECTORY_ABSENT = 1, /* no such cluster */
     RBI_DIRECTORY_BUSY = 2,   /* kept changing under us; try again later */
-    RBI_DIRECTORY_ROOM = 3, /* more instances than @p max: count is set, entries filled up to max */
+    RBI_DIRECTORY_ROOM = 3,   /* more than @p max: the counts are set, entries filled up to max */
 };
 
 /**
@@ -128,15 +125,14 @@ RBI_MUST_CHECK int rbi_directory_read(const struct rbi_directory_view *view,
                                       struct rbi_directory_instance *instances,
                                       unsigned max);
 /**
- * The same, with those who died just now. Of them there are RBI_DIRECTORY_ABSENT_MAX at most.
- * @param absent  room for as many; head->absent_count are written, on RBI_DIRECTORY_OK only
+ * The same, with those who died just now: head->absent_count of them follow the instances.
+ * @param max  room for both
  */
 RBI_MUST_CHECK int rbi_directory_read_all(const struct rbi_directory_view *view,
                                           uint64_t cluster,
                                           struct rbi_directory_cluster *head,
                                           struct rbi_directory_instance *instances,
-                                          unsigned max,
-                                          struct rbi_directory_absent *absent);
+                                          unsigned max);
 /** Epoch of a cluster, 0 when absent; cheap look whether anything changed. */
 uint64_t rbi_directory_epoch(const struct rbi_directory_view *view, uint64_t cluster);
 /**
@@ -186,12 +182,11 @@ void rbi_directory_writer_init(struct rbi_directory_writer *writer,
                                uint64_t daemon_incarnation);
 /**
  * Replaces (or adds) a cluster's snapshot; head->epoch is the caller's. Empty clusters stay known.
- * @param absent  head->absent_count of them; may be NULL when there are none
+ * @param instances  head->instance_count of them, then head->absent_count that are absent
  */
 RBI_MUST_CHECK int rbi_directory_publish(struct rbi_directory_writer *writer,
                                          const struct rbi_directory_cluster *head,
-                                         const struct rbi_directory_instance *instances,
-                                         const struct rbi_directory_absent *absent);
+                                         const struct rbi_directory_instance *instances);
 /**
  * Adds a blob, or does nothing when it is there.
  * @param key   of what it holds: never a cluster's id, both being hashes of 64 bits

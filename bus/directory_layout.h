@@ -65,14 +65,15 @@ _Static_assert(sizeof(struct rbi_directory_entry) == 32, "layout");
 #define RBI_BLOCK_EPOCH   5U
 #define RBI_BLOCK_FLAGS   6U /* RBI_CLUSTER_* | instance count << 32 */
 #define RBI_BLOCK_PATH    7U /* length of the path */
-#define RBI_BLOCK_HEADER  8U /* then the path, then the instances, each text in whole words */
+/* Then the path, the instances, the absent ones alike, each text in whole words. */
+#define RBI_BLOCK_HEADER 8U
 /*
- * Annex, at the end of blocks that say so: policy, then some words for each instance, then one
- * for each that is absent, then how many words the annex has | words per instance << 32 | absent
- * ones << 48. The first releases end before it.
+ * Annex, at the end of blocks that say so: policy, then some words for each instance and each
+ * that is absent, then how many words the annex has | words per instance << 32 | absent ones << 48.
+ * The first releases end before it.
  */
 #define RBI_BLOCK_HAS_ANNEX 0x80000000U /* in RBI_BLOCK_FLAGS, beside RBI_CLUSTER_* */
-#define RBI_ANNEX_BASE      2U          /* words beside those of the instances and the absent */
+#define RBI_ANNEX_BASE      2U          /* words beside those of the instances */
 #define RBI_ANNEX_INSTANCE  2U          /* override | ramp << 32; ready_ns */
 
 /* A blob is a block of a cluster without path and instances, for those who know no blobs. */

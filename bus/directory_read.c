@@ -229,16 +229,24 @@ static bool take_head(struct snapshot *snap, uint64_t cluster, struct rbi_direct
 struct wanted {
     struct rbi_directory_instance *instances;
     unsigned max;
-    struct rbi_directory_absent *absent; /* or NULL */
+    bool absent; /* those as well, behind the others */
 };
 
-static void take_absent(struct snapshot *snap, uint32_t count, struct rbi_directory_absent *out)
+/** How many there are for who wants them so. */
+static uint64_t count_wanted(const struct rbi_directory_cluster *head, const struct wanted *wanted)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        const uint64_t word = take(snap);
-        out[i] = (struct rbi_directory_absent){.instance = (int32_t)(uint32_t)word,
-                                               .weight = (uint32_t)(word >> 32)};
+    return (uint64_t)head->instance_count + (wanted->absent ? head->absent_count : 0);
+}
+
+/** The head of the annex, so far. @retval true  it has its form */
+static bool take_absent_count(const struct snapshot *snap, struct rbi_directory_cluster *head)
+{
+    if (snap->count - snap->at < RBI_ANNEX_BASE) {
+        return false;
     }
+    /* A20: pairs with R20 */
+    head->absent_count = (uint32_t)(rbi_load_acq(&snap->words[snap->count - 1]) >> 48);
+    return head->absent_count <= RBI_DIRECTORY_ABSENT_MAX;
 }
 
 /** What the annex says. @retval true  it has its form */
@@ -249,27 +257,20 @@ take_annex(struct snapshot *snap, struct rbi_directory_cluster *head, const stru
     const uint64_t last = rbi_load_acq(&snap->words[snap->count - 1]);
     const uint64_t words = last & UINT32_MAX;
     const uint64_t per_instance = last >> 32 & 0xffff;
-    const uint64_t absent_count = last >> 48;
-    const uint64_t base = RBI_ANNEX_BASE + absent_count;
-    if (per_instance < RBI_ANNEX_INSTANCE || per_instance > 64 ||
-        absent_count > RBI_DIRECTORY_ABSENT_MAX || words < base || words > snap->count - snap->at ||
-        (words - base) / per_instance < head->instance_count) {
+    const uint64_t listed = (uint64_t)head->instance_count + head->absent_count;
+    if (per_instance < RBI_ANNEX_INSTANCE || per_instance > 64 || words < RBI_ANNEX_BASE ||
+        words > snap->count - snap->at || (words - RBI_ANNEX_BASE) / per_instance < listed) {
         return false;
     }
     snap->at = snap->count - words;
     head->policy = take(snap);
     const uint64_t begin = snap->at;
-    for (unsigned i = 0; i < head->instance_count && i < wanted->max; i++) {
+    for (unsigned i = 0; i < count_wanted(head, wanted) && i < wanted->max; i++) {
         snap->at = begin + i * per_instance;
         const uint64_t override = take(snap);
         wanted->instances[i].override = (uint32_t) override;
         wanted->instances[i].ramp = (uint32_t)(override >> 32);
         wanted->instances[i].ready_ns = take(snap);
-    }
-    head->absent_count = (uint32_t)absent_count;
-    if (wanted->absent != NULL) {
-        snap->at = begin + per_instance * head->instance_count;
-        take_absent(snap, head->absent_count, wanted->absent);
     }
     return true;
 }
@@ -292,33 +293,25 @@ static bool read_block(const struct rbi_directory_view *view,
         !take_head(&snap, cluster, head)) {
         return false;
     }
-    for (unsigned i = 0; i < head->instance_count && i < wanted->max; i++) {
+    const bool annex = (head->flags & RBI_BLOCK_HAS_ANNEX) != 0;
+    head->flags &= ~RBI_BLOCK_HAS_ANNEX;
+    if (annex && !take_absent_count(&snap, head)) {
+        return false;
+    }
+    for (unsigned i = 0; i < count_wanted(head, wanted) && i < wanted->max; i++) {
         if (!take_instance(&snap, &wanted->instances[i])) {
             return false;
         }
     }
-    const bool annex = (head->flags & RBI_BLOCK_HAS_ANNEX) != 0;
-    head->flags &= ~RBI_BLOCK_HAS_ANNEX;
     return !annex || take_annex(&snap, head, wanted);
 }
 
-int rbi_directory_read(const struct rbi_directory_view *view,
-                       uint64_t cluster,
-                       struct rbi_directory_cluster *head,
-                       struct rbi_directory_instance *instances,
-                       unsigned max)
+/** Looks until what it has read is one snapshot. */
+static int read_snapshot(const struct rbi_directory_view *view,
+                         uint64_t cluster,
+                         struct rbi_directory_cluster *head,
+                         const struct wanted *wanted)
 {
-    return rbi_directory_read_all(view, cluster, head, instances, max, NULL);
-}
-
-int rbi_directory_read_all(const struct rbi_directory_view *view,
-                           uint64_t cluster,
-                           struct rbi_directory_cluster *head,
-                           struct rbi_directory_instance *instances,
-                           unsigned max,
-                           struct rbi_directory_absent *absent)
-{
-    const struct wanted wanted = {.instances = instances, .max = max, .absent = absent};
     struct rbi_directory_cluster found;
     for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
         const struct rbi_directory_entry *entry = find(view, cluster);
@@ -328,15 +321,36 @@ int rbi_directory_read_all(const struct rbi_directory_view *view,
             return RBI_DIRECTORY_ABSENT;
         }
         const bool formed =
-            read_block(view, rbi_directory_ref_offset(ref), cluster, &found, &wanted);
+            read_block(view, rbi_directory_ref_offset(ref), cluster, &found, wanted);
         /* A22: pairs with R22. No load of the block can pass this one: each of them acquires. */
         if (formed && rbi_load_acq(&entry->ref) == ref) {
             memcpy(head, &found,
                    offsetof(struct rbi_directory_cluster, path) + found.path_length + 1);
-            return found.instance_count > max ? RBI_DIRECTORY_ROOM : RBI_DIRECTORY_OK;
+            return count_wanted(&found, wanted) > wanted->max ? RBI_DIRECTORY_ROOM
+                                                              : RBI_DIRECTORY_OK;
         }
     }
     return RBI_DIRECTORY_BUSY;
+}
+
+int rbi_directory_read(const struct rbi_directory_view *view,
+                       uint64_t cluster,
+                       struct rbi_directory_cluster *head,
+                       struct rbi_directory_instance *instances,
+                       unsigned max)
+{
+    const struct wanted wanted = {.instances = instances, .max = max};
+    return read_snapshot(view, cluster, head, &wanted);
+}
+
+int rbi_directory_read_all(const struct rbi_directory_view *view,
+                           uint64_t cluster,
+                           struct rbi_directory_cluster *head,
+                           struct rbi_directory_instance *instances,
+                           unsigned max)
+{
+    const struct wanted wanted = {.instances = instances, .max = max, .absent = true};
+    return read_snapshot(view, cluster, head, &wanted);
 }
 
 /* ---- a blob ------------------------------------------------------------------------------ */

@@ -80,13 +80,23 @@ static struct text_lengths lengths_of(const struct rbi_directory_instance *insta
     };
 }
 
+/** With those who are absent. */
+static uint32_t listed(const struct rbi_directory_cluster *head)
+{
+    return head->instance_count + head->absent_count;
+}
+
+static uint64_t annex_words(const struct rbi_directory_cluster *head)
+{
+    return RBI_ANNEX_BASE + RBI_ANNEX_INSTANCE * (uint64_t)listed(head);
+}
+
 static uint64_t snapshot_words(const struct rbi_directory_cluster *head,
                                const struct rbi_directory_instance *instances)
 {
-    uint64_t words = RBI_BLOCK_HEADER + rbi_directory_text_words(head->path_length) +
-                     RBI_ANNEX_BASE + RBI_ANNEX_INSTANCE * (uint64_t)head->instance_count +
-                     head->absent_count;
-    for (uint32_t i = 0; i < head->instance_count; i++) {
+    uint64_t words =
+        RBI_BLOCK_HEADER + rbi_directory_text_words(head->path_length) + annex_words(head);
+    for (uint32_t i = 0; i < listed(head); i++) {
         const struct text_lengths length = lengths_of(&instances[i]);
         words += RBI_INSTANCE_HEADER + rbi_directory_text_words(length.name) +
                  rbi_directory_text_words(length.set) + rbi_directory_text_words(length.idc) +
@@ -126,20 +136,15 @@ static void put_instance(rbi_au64 **at, const struct rbi_directory_instance *ins
 
 static void put_annex(rbi_au64 **at,
                       const struct rbi_directory_cluster *head,
-                      const struct rbi_directory_instance *instances,
-                      const struct rbi_directory_absent *absent)
+                      const struct rbi_directory_instance *instances)
 {
-    const uint64_t words =
-        RBI_ANNEX_BASE + RBI_ANNEX_INSTANCE * (uint64_t)head->instance_count + head->absent_count;
     put(at, head->policy);
-    for (uint32_t i = 0; i < head->instance_count; i++) {
+    for (uint32_t i = 0; i < listed(head); i++) {
         put(at, instances[i].override | (uint64_t)instances[i].ramp << 32);
         put(at, instances[i].ready_ns);
     }
-    for (uint32_t i = 0; i < head->absent_count; i++) {
-        put(at, (uint32_t)absent[i].instance | (uint64_t)absent[i].weight << 32);
-    }
-    put(at, words | (uint64_t)RBI_ANNEX_INSTANCE << 32 | (uint64_t)head->absent_count << 48);
+    put(at, annex_words(head) | (uint64_t)RBI_ANNEX_INSTANCE << 32 |
+                (uint64_t)head->absent_count << 48);
 }
 
 /** Fills a block that nothing refers to yet. */
@@ -147,8 +152,7 @@ static void fill_block(struct rbi_directory_writer *writer,
                        uint64_t offset,
                        uint64_t words,
                        const struct rbi_directory_cluster *head,
-                       const struct rbi_directory_instance *instances,
-                       const struct rbi_directory_absent *absent)
+                       const struct rbi_directory_instance *instances)
 {
     rbi_au64 *block = word_at(writer, offset);
     rbi_au64 *at = &block[RBI_BLOCK_WORDS];
@@ -158,10 +162,10 @@ static void fill_block(struct rbi_directory_writer *writer,
     put(&at, head->flags | RBI_BLOCK_HAS_ANNEX | (uint64_t)head->instance_count << 32);
     put(&at, head->path_length);
     put_text(&at, head->path, head->path_length);
-    for (uint32_t i = 0; i < head->instance_count; i++) {
+    for (uint32_t i = 0; i < listed(head); i++) {
         put_instance(&at, &instances[i]);
     }
-    put_annex(&at, head, instances, absent);
+    put_annex(&at, head, instances);
 }
 
 /* ---- table ------------------------------------------------------------------------------- */
@@ -236,8 +240,7 @@ static void swing(struct rbi_directory_writer *writer,
 
 int rbi_directory_publish(struct rbi_directory_writer *writer,
                           const struct rbi_directory_cluster *head,
-                          const struct rbi_directory_instance *instances,
-                          const struct rbi_directory_absent *absent)
+                          const struct rbi_directory_instance *instances)
 {
     RBI_ASSERT(head->cluster != 0 && head->path_length <= RBI_PATH_MAX &&
                head->absent_count <= RBI_DIRECTORY_ABSENT_MAX);
@@ -247,7 +250,7 @@ int rbi_directory_publish(struct rbi_directory_writer *writer,
     if (block == 0) {
         return RBI_PUBLISH_FULL;
     }
-    fill_block(writer, block, words, head, instances, absent);
+    fill_block(writer, block, words, head, instances);
     swing(writer, entry, head->cluster, block, head->epoch);
     return RBI_PUBLISH_OK;
 }

@@ -98,8 +98,9 @@ struct rbi_route_message {
 struct rbi_route_cluster {
     const struct rbi_directory_instance *instances;
     uint32_t count;
-    bool panic;                /* RBI_CLUSTER_PANIC */
-    uint32_t demand;           /* callers in the caller's own group, of 10,000; 0: unknown */
+    uint32_t absent_count; /* of those who died just now, behind the others: bus/route_keyed.h */
+    bool panic;            /* RBI_CLUSTER_PANIC */
+    uint32_t demand;       /* callers in the caller's own group, of 10,000; 0: unknown */
     const uint64_t *invisible; /* bit i: rights hide instance i; NULL: none */
     const uint8_t *filtered;   /* 0, or 1 + number of the filter that leaves i out; NULL: none */
     const int16_t *nodes;      /* NUMA node of instance i, -1 unknown; NULL: all unknown */

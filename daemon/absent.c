@@ -96,7 +96,7 @@ static bool absent_reserve(struct rbi_absent *absent)
         return false;
     }
     const uint32_t room = absent->room ? absent->room * 2 : 2;
-    struct rbi_directory_absent *who = realloc(absent->who, room * sizeof(*who));
+    struct rbi_directory_instance *who = realloc(absent->who, room * sizeof(*who));
     absent->who = who ? who : absent->who;
     uint64_t *due_ns = realloc(absent->due_ns, room * sizeof(*due_ns));
     absent->due_ns = due_ns ? due_ns : absent->due_ns;
@@ -137,8 +137,7 @@ void rbi_absent_add(struct rbi_daemon *daemon, const struct rbi_endpoint *endpoi
         }
         return; /* its slots move at once, as those of one too many */
     }
-    absent->who[absent->count] = (struct rbi_directory_absent){.instance = endpoint->instance,
-                                                               .weight = endpoint->seen.weight};
+    rbi_publish_describe(&absent->who[absent->count], endpoint);
     absent->due_ns[absent->count] =
         rbi_loop_now_ns(daemon->loop) + (uint64_t)balance->rehash_delay_ms * 1000000;
     if (absent->count++ == 0) {

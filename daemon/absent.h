@@ -3,8 +3,9 @@
 #define RINGBUS_DAEMON_ABSENT_H
 /*
  * daemon/absent.h - instances that died, for as long as their slots of the hash table wait for
- * them (balance.rehash_delay): a process that is restarted in place keeps its keys. They are
- * numbers in the cluster's snapshot, nothing more. Who leaves in order is not waited for.
+ * them (balance.rehash_delay): a process that is restarted in place keeps its keys. They stand at
+ * the end of the cluster's snapshot as they were: their set and tags say whose keys they had. Who
+ * leaves in order is not waited for.
  */
 #include "bus/directory.h"
 #include "daemon/list.h"
@@ -18,7 +19,7 @@ struct rbi_absent {
     struct rbi_list in_absences; /* while there are any */
     uint32_t count;
     uint32_t room;
-    struct rbi_directory_absent *who;
+    struct rbi_directory_instance *who;
     uint64_t *due_ns; /* when each is given up */
 };
 

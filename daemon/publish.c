@@ -53,7 +53,7 @@ static void publish_copy(char *to, size_t size, const char *from)
     memcpy(to, from, length);
 }
 
-static void publish_fill(struct rbi_directory_instance *out, const struct rbi_endpoint *endpoint)
+void rbi_publish_describe(struct rbi_directory_instance *out, const struct rbi_endpoint *endpoint)
 {
     const char *name = endpoint->path.bytes + endpoint->name_offset;
     *out = (struct rbi_directory_instance){.instance = endpoint->instance,
@@ -104,7 +104,8 @@ static bool publish_reserve(struct rbi_publish *publish, uint32_t count)
     return true;
 }
 
-/** What is to be published of a cluster, its instances in the scratch. @retval 0; -ENOMEM */
+/** What is to be published of a cluster, its instances, then its absent ones, in the scratch.
+ * @retval 0; -ENOMEM */
 static int publish_collect(struct rbi_publish *publish,
                            const struct rbi_cluster *cluster,
                            struct rbi_directory_cluster *head)
@@ -116,15 +117,20 @@ static int publish_collect(struct rbi_publish *publish,
                                        .absent_count = cluster->absent.count,
                                        .policy = cluster->policy_key,
                                        .path_length = cluster->path.length};
-    if (!publish_reserve(publish, cluster->member_count + cluster->unconfirmed.count)) {
+    if (!publish_reserve(publish, cluster->member_count + cluster->unconfirmed.count +
+                                      cluster->absent.count)) {
         return -ENOMEM;
     }
     for (uint32_t i = 0; i < cluster->member_count; i++) {
         if (cluster->members[i]->visible) {
-            publish_fill(&publish->scratch[head->instance_count++], cluster->members[i]);
+            rbi_publish_describe(&publish->scratch[head->instance_count++], cluster->members[i]);
         }
     }
     head->instance_count = publish_add_unconfirmed(publish, cluster, head->instance_count);
+    if (cluster->absent.count > 0) {
+        memcpy(&publish->scratch[head->instance_count], cluster->absent.who,
+               cluster->absent.count * sizeof(*cluster->absent.who));
+    }
     memcpy(head->path, cluster->path.bytes, cluster->path.length);
     return 0;
 }
@@ -134,9 +140,7 @@ static int publish_write(struct rbi_publish *publish, const struct rbi_cluster *
 {
     struct rbi_directory_cluster head;
     const int result = publish_collect(publish, cluster, &head);
-    return result < 0 ? result
-                      : rbi_directory_publish(&publish->writer, &head, publish->scratch,
-                                              cluster->absent.who);
+    return result < 0 ? result : rbi_directory_publish(&publish->writer, &head, publish->scratch);
 }
 
 /** Every cluster that the old segment holds; those never published wait for their turn. */

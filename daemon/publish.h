@@ -12,6 +12,7 @@
 
 struct rbi_cluster;
 struct rbi_daemon;
+struct rbi_endpoint;
 
 struct rbi_publish {
     struct rbi_segment segment; /* writable; with its descriptor */
@@ -32,6 +33,8 @@ void rbi_publish_deinit(struct rbi_publish *publish);
  * @retval 0; -errno no room, and none to be had
  */
 RBI_MUST_CHECK int rbi_publish_cluster(struct rbi_daemon *daemon, struct rbi_cluster *cluster);
+/** What the directory says of an endpoint. */
+void rbi_publish_describe(struct rbi_directory_instance *out, const struct rbi_endpoint *endpoint);
 void rbi_publish_withdraw(struct rbi_daemon *daemon, struct rbi_cluster *cluster);
 /** The revision alone: a snapshot is out that several changes were about. */
 void rbi_publish_revision(struct rbi_daemon *daemon);

@@ -2,7 +2,7 @@
 #include "daemon/table.h"
 
 #include "bus/balance.h"
-#include "bus/route.h"
+#include "bus/route_keyed.h"
 #include "daemon/daemon.h"
 #include "daemon/policy.h"
 
@@ -16,11 +16,10 @@
 /* ---- members ---------------------------------------------------------------------------- */
 
 /**
- * Those that a caller without labels counts, as the library does.
+ * Those that a caller without labels counts, as the library does (bus/route_keyed.h).
  * @return members, from malloc; NULL: no memory
  */
-static struct rbi_table_member *table_members(struct rbi_cluster *cluster,
-                                              const struct rbi_policy *policy,
+static struct rbi_table_member *table_members(const struct rbi_policy *policy,
                                               const struct rbi_directory_cluster *head,
                                               const struct rbi_directory_instance *instances,
                                               uint64_t now_ns,
@@ -28,16 +27,17 @@ static struct rbi_table_member *table_members(struct rbi_cluster *cluster,
 {
     const struct rbi_route_caller caller = {.set = "", .idc = "", .node = -1};
     const struct rbi_route_message message = {.tag = ""};
-    const struct rbi_route_cluster offer = {.instances = instances, .count = head->instance_count};
+    const struct rbi_route_cluster offer = {
+        .instances = instances, .count = head->instance_count, .absent_count = head->absent_count};
     const struct rbi_route_input input = {.caller = &caller,
                                           .message = &message,
                                           .policy = policy,
                                           .clusters = &offer,
                                           .cluster_count = 1,
                                           .now_ns = now_ns};
-    struct rbi_route_entry *entries = calloc(head->instance_count + 1, sizeof(*entries));
-    struct rbi_table_member *members =
-        calloc(head->instance_count + cluster->absent.count + 1, sizeof(*members));
+    const unsigned room = rbi_route_keyed_room(&input);
+    struct rbi_route_entry *entries = calloc(room + 1, sizeof(*entries));
+    struct rbi_table_member *members = calloc(room + 1, sizeof(*members));
     struct rbi_route_result result;
     *count = 0;
     if (!entries || !members) {
@@ -45,16 +45,12 @@ static struct rbi_table_member *table_members(struct rbi_cluster *cluster,
         free(members);
         return NULL;
     }
-    rbi_route_run(&input, NULL, entries, &result);
+    rbi_route_keyed_run(&input, entries, &result);
     for (unsigned i = 0; i < result.entry_count; i++) {
         if (entries[i].hash_weight != 0) {
             members[(*count)++] = (struct rbi_table_member){
                 .instance = instances[entries[i].index].instance, .weight = entries[i].hash_weight};
         }
-    }
-    for (uint32_t i = 0; i < cluster->absent.count; i++) {
-        members[(*count)++] = (struct rbi_table_member){.instance = cluster->absent.who[i].instance,
-                                                        .weight = cluster->absent.who[i].weight};
     }
     *count = rbi_table_sort(members, *count);
     free(entries);
@@ -192,7 +188,7 @@ void rbi_table_follow(struct rbi_cluster *cluster,
         return;
     }
     struct rbi_table_member *members =
-        table_members(cluster, policy, head, instances, rbi_loop_now_ns(own->daemon->loop), &count);
+        table_members(policy, head, instances, rbi_loop_now_ns(own->daemon->loop), &count);
     const uint64_t key = members ? rbi_table_fingerprint(&shape, members, count) : 0;
     if (!members || key == own->key || (own->building && key == own->next_key)) {
         if (members && key == own->key) {

@@ -41,7 +41,7 @@ struct rbi_cluster_table {
 void rbi_table_want(struct rbi_daemon *daemon, struct rbi_cluster *cluster);
 /**
  * The snapshot that is about to be published. Small changes are in the directory afterwards.
- * @param instances  head->instance_count of them
+ * @param instances  head->instance_count of them, then those who are absent
  */
 void rbi_table_follow(struct rbi_cluster *cluster,
                       const struct rbi_directory_cluster *head,

@@ -151,11 +151,12 @@ static bool
 filter(struct ringbus *bus, struct offers *offers, const struct rbi_cluster *target, unsigned at)
 {
     bool failed = false;
+    const struct rbi_route_cluster *route = &offers->routes[at];
     const struct rbi_filtering filtering = {.target = target->id,
                                             .cluster = offers->clusters[at]->id,
                                             .path = offers->clusters[at]->path,
                                             .instances = offers->instances[at],
-                                            .count = offers->routes[at].count};
+                                            .count = route->count + route->absent_count};
     /* Which keys are ours says what others send: our own filters are nothing to them. */
     if (bus->owned == NULL || bus->owned->cluster != target) {
         offers->filtered[at] = rbi_hooks_filter(bus, &filtering, &failed);
@@ -170,12 +171,10 @@ static bool read_offer(struct ringbus *bus, struct offers *offers, struct rbi_cl
     struct rbi_directory_cluster head = {.absent_count = 0};
     bool absent = false;
     struct rbi_directory_instance *instances = NULL;
-    cluster->absent_count = 0;
     if (bus->directory_mapped) {
-        instances = rbi_directory_list(bus, cluster->id, &head, cluster->absent, &absent);
+        instances = rbi_directory_list(bus, cluster->id, &head, &absent);
     }
     if (instances != NULL) {
-        cluster->absent_count = head.absent_count;
         cluster->epoch = head.epoch;
     } else {
         instances = instances_told(cluster, &head);
@@ -187,10 +186,13 @@ static bool read_offer(struct ringbus *bus, struct offers *offers, struct rbi_cl
     offers->clusters[offers->count] = cluster;
     offers->instances[offers->count] = instances;
     offers->filtered[offers->count] = NULL;
-    offers->invisible[offers->count] = invisible_of(cluster, instances, head.instance_count);
+    offers->invisible[offers->count] =
+        invisible_of(cluster, instances, head.instance_count + head.absent_count);
     offers->routes[offers->count] = (struct rbi_route_cluster){
         .instances = instances,
         .count = head.instance_count,
+        /* Who asked that messages go on to another instance waits for none. */
+        .absent_count = offers->clusters[0]->redeliver ? 0 : head.absent_count,
         .panic = (head.flags & RBI_CLUSTER_PANIC) != 0,
         .invisible = offers->invisible[offers->count],
     };
@@ -244,7 +246,7 @@ struct rbi_end *rbi_choice_end(const struct rbi_cluster *cluster, int32_t instan
 }
 
 /* Of a cluster that is targeted in part the rest is as if it was not there. */
-static bool is_target(const struct rbi_cluster *cluster, int32_t instance)
+bool rbi_choice_targets(const struct rbi_cluster *cluster, int32_t instance)
 {
     const struct rbi_member *member = rbi_member_find(cluster, instance);
     if (cluster->all && (member == NULL || !member->left_out)) {
@@ -268,7 +270,7 @@ static bool collect_ready(struct rbi_choice *choice, const struct offers *offers
             &offers->instances[entry->cluster][entry->index];
         const int32_t instance = from->instance;
         entry->index = (uint32_t)instance; /* the snapshot ends here */
-        if (!is_target(cluster, instance)) {
+        if (!rbi_choice_targets(cluster, instance)) {
             entry->weight = 0;
             entry->hash_weight = 0;
         }
@@ -307,7 +309,8 @@ int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi
             whole = rbi_subset_choose_of(bus, cluster, choice->entries, choice->result.entry_count,
                                          offers.instances[0]);
         }
-        whole = whole && collect_ready(choice, &offers, mode == RBI_BALANCE_CUSTOM);
+        whole = whole && rbi_keyed_deal(choice, &input, offers.clusters) &&
+                collect_ready(choice, &offers, mode == RBI_BALANCE_CUSTOM);
     }
     offers_free(&offers);
     choice->by_key =

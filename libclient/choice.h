@@ -30,8 +30,21 @@ struct rbi_choice_class {
     char tag[RBI_LABEL_MAX + 1];
 };
 
+/** One whom the chain deals keys to, if it is run with those who died just now. */
+struct rbi_keyed_share {
+    int32_t instance;
+    uint32_t weight;
+    bool healthy;
+    bool absent;
+};
+
 /** By key: slot table over the members that the directory names, whether linked or not. */
 struct rbi_keyed {
+    struct rbi_keyed_share *shares;
+    unsigned share_count;
+    unsigned share_room;
+    struct rbi_cluster *realm; /* whose instances those are */
+    bool shields_ignored;
     struct rbi_table table; /* owns its owners and members */
     uint64_t fingerprint;   /* of the table; 0: none yet */
     uint16_t *owners;
@@ -143,6 +156,8 @@ struct rbi_choice *rbi_choice_new(struct ringbus *bus, const struct rbi_choice_c
 void rbi_choice_free(struct rbi_choice *choice);
 /** Runs the chain on the directory as it is, and collects who is linked. @return 0; -ENOMEM */
 int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_choice *choice);
+/** Whether an instance is one of our targets; left out of a subset it is not. */
+bool rbi_choice_targets(const struct rbi_cluster *cluster, int32_t instance);
 /** End of an instance that can be sent to now, or NULL. */
 struct rbi_end *rbi_choice_end(const struct rbi_cluster *cluster, int32_t instance);
 /** A balancer that has to be set up first; the caller zeroed it. */
@@ -158,6 +173,14 @@ void rbi_turns_look(struct ringbus *bus);
  * The table by key, made anew where members have changed. @return 0; -ENOMEM, then there is none
  */
 int rbi_keyed_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_choice *choice);
+/**
+ * Notes whom the keys of a choice are dealt to, after the chain was run for it.
+ * @param clusters  those of the input, in its order
+ * @return false: no memory
+ */
+bool rbi_keyed_deal(struct rbi_choice *choice,
+                    const struct rbi_route_input *input,
+                    struct rbi_cluster *const *clusters);
 void rbi_keyed_free(struct rbi_keyed *keyed);
 /** The owner of the key cannot be sent to: another rank, where the policy has it, or why not. */
 struct rbi_end *

@@ -53,7 +53,6 @@ void rbi_cluster_free(struct rbi_cluster *cluster)
         free(cluster->members);
         free(cluster->ready);
         rbi_caller_free(cluster->caller);
-        free(cluster->absent);
         free(cluster->imports);
         free(cluster->missed);
         free(cluster->policy);
@@ -91,16 +90,13 @@ void rbi_cluster_suspicion(struct ringbus *bus, const struct rbi_end *end)
 static bool make_first_choice(struct ringbus *bus, struct rbi_cluster *cluster)
 {
     static const struct rbi_choice_class plain;
-    if (cluster->absent == NULL) {
-        cluster->absent = calloc(RBI_DIRECTORY_ABSENT_MAX, sizeof *cluster->absent);
-    }
     if (cluster->choice == NULL) {
         cluster->choice = rbi_choice_new(bus, &plain);
         if (cluster->choice != NULL) {
             cluster->choices[cluster->choice_count++] = cluster->choice;
         }
     }
-    if (cluster->absent == NULL || cluster->choice == NULL) {
+    if (cluster->choice == NULL) {
         return false;
     }
     for (unsigned i = 0; i < cluster->choice_count; i++) {

@@ -79,10 +79,8 @@ struct rbi_cluster {
     struct rbi_choice *choice; /* of the class of most messages: choices[0]; NULL: none yet */
     struct rbi_choice *choices[RBI_CHOICES_MAX];
     unsigned choice_count;
-    uint64_t epoch;                      /* of the snapshot that they were made from */
-    uint64_t looked_epoch;               /* of the one that was looked at last */
-    struct rbi_directory_absent *absent; /* RBI_DIRECTORY_ABSENT_MAX: who died just now */
-    unsigned absent_count;
+    uint64_t epoch;        /* of the snapshot that they were made from */
+    uint64_t looked_epoch; /* of the one that was looked at last */
     struct rbi_missed *missed;
     unsigned missed_count;
     uint64_t again_ns; /* when the choices are to be made anew though nothing has changed */

@@ -62,7 +62,6 @@ void rbi_directory_release_held(struct ringbus *bus)
 struct rbi_directory_instance *rbi_directory_snapshot(const struct rbi_directory_view *view,
                                                       uint64_t cluster,
                                                       struct rbi_directory_cluster *head,
-                                                      struct rbi_directory_absent *waited,
                                                       bool *absent)
 {
     struct rbi_directory_instance *instances = NULL;
@@ -74,7 +73,7 @@ struct rbi_directory_instance *rbi_directory_snapshot(const struct rbi_directory
             break;
         }
         instances = larger;
-        const int r = rbi_directory_read_all(view, cluster, head, instances, room, waited);
+        const int r = rbi_directory_read_all(view, cluster, head, instances, room);
         if (r == RBI_DIRECTORY_OK) {
             return instances;
         }
@@ -83,7 +82,7 @@ struct rbi_directory_instance *rbi_directory_snapshot(const struct rbi_directory
             break;
         }
         if (r == RBI_DIRECTORY_ROOM) {
-            room = head->instance_count + 16; /* it may have grown by then */
+            room = head->instance_count + head->absent_count + 16; /* it may have grown by then */
         }
     }
     free(instances);
@@ -161,12 +160,17 @@ static void leave_out_gone(const struct ringbus *bus,
                            struct rbi_directory_instance *instances)
 {
     unsigned kept = 0;
-    for (unsigned i = 0; bus->gone_count > 0 && i < head->instance_count; i++) {
+    if (bus->gone_count == 0) {
+        return;
+    }
+    for (unsigned i = 0; i < head->instance_count; i++) {
         if (!is_gone(bus, head->cluster, instances[i].instance, instances[i].incarnation)) {
             instances[kept++] = instances[i];
         }
     }
-    head->instance_count = bus->gone_count > 0 ? kept : head->instance_count;
+    memmove(&instances[kept], &instances[head->instance_count],
+            head->absent_count * sizeof *instances);
+    head->instance_count = kept;
 }
 
 /* ---- a list of instances -------------------------------------------------------------------- */
@@ -181,7 +185,7 @@ static bool lists(const struct rbi_directory_instance *instances, unsigned count
     return false;
 }
 
-/* Adds those of the predecessor's list whom the new one does not name. */
+/* Adds those of the predecessor's list whom the new one does not name, not even as absent. */
 static struct rbi_directory_instance *add_held(struct ringbus *bus,
                                                uint64_t cluster,
                                                struct rbi_directory_cluster *head,
@@ -190,22 +194,26 @@ static struct rbi_directory_instance *add_held(struct ringbus *bus,
     struct rbi_directory_cluster held_head;
     bool absent = false;
     struct rbi_directory_instance *held =
-        rbi_directory_snapshot(&bus->held_directory, cluster, &held_head, NULL, &absent);
+        rbi_directory_snapshot(&bus->held_directory, cluster, &held_head, &absent);
     if (held == NULL) {
         return instances;
     }
-    const unsigned named = head->instance_count;
+    unsigned added = 0;
+    for (unsigned i = 0; i < held_head.instance_count; i++) {
+        if (!lists(instances, head->instance_count + head->absent_count, held[i].instance)) {
+            held[added++] = held[i];
+        }
+    }
     struct rbi_directory_instance *all =
-        realloc(instances, (named + held_head.instance_count + 1U) * sizeof *all);
+        realloc(instances, (head->instance_count + head->absent_count + added + 1U) * sizeof *all);
     if (all == NULL) {
         free(held);
         return instances;
     }
-    for (unsigned i = 0; i < held_head.instance_count; i++) {
-        if (!lists(all, named, held[i].instance)) {
-            all[head->instance_count++] = held[i];
-        }
-    }
+    memmove(&all[head->instance_count + added], &all[head->instance_count],
+            head->absent_count * sizeof *all);
+    memcpy(&all[head->instance_count], held, added * sizeof *all);
+    head->instance_count += added;
     free(held);
     return all;
 }
@@ -213,13 +221,12 @@ static struct rbi_directory_instance *add_held(struct ringbus *bus,
 struct rbi_directory_instance *rbi_directory_list(struct ringbus *bus,
                                                   uint64_t cluster,
                                                   struct rbi_directory_cluster *head,
-                                                  struct rbi_directory_absent *waited,
                                                   bool *absent)
 {
     struct rbi_directory_instance *instances =
-        rbi_directory_snapshot(&bus->directory, cluster, head, waited, absent);
+        rbi_directory_snapshot(&bus->directory, cluster, head, absent);
     if (bus->held_segment.base != NULL && *absent) {
-        instances = rbi_directory_snapshot(&bus->held_directory, cluster, head, waited, absent);
+        instances = rbi_directory_snapshot(&bus->held_directory, cluster, head, absent);
     } else if (bus->held_segment.base != NULL && instances != NULL) {
         instances = add_held(bus, cluster, head, instances);
     }

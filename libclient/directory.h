@@ -18,20 +18,17 @@ void rbi_directory_release_held(struct ringbus *bus);
 /** Its link has told of its end, and no daemon has: it is listed no more. */
 void rbi_directory_note_gone(struct ringbus *bus, const struct rbi_pidf *pidf);
 /**
- * Copies a cluster's snapshot whole.
- * @param waited  RBI_DIRECTORY_ABSENT_MAX: those who died just now; or NULL
+ * Copies a cluster's snapshot whole: behind the instances, head->absent_count who died just now.
  * @return instances, freed by the caller; NULL: @p absent, or it cannot be had now
  */
 struct rbi_directory_instance *rbi_directory_snapshot(const struct rbi_directory_view *view,
                                                       uint64_t cluster,
                                                       struct rbi_directory_cluster *head,
-                                                      struct rbi_directory_absent *waited,
                                                       bool *absent);
 /** The same, with those whom the daemon before had listed, while they may still come back. */
 struct rbi_directory_instance *rbi_directory_list(struct ringbus *bus,
                                                   uint64_t cluster,
                                                   struct rbi_directory_cluster *head,
-                                                  struct rbi_directory_absent *waited,
                                                   bool *absent);
 /** The directory has changed since the last look: who picks from what has, chooses anew. */
 void rbi_directory_look(struct ringbus *bus);

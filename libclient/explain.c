@@ -47,16 +47,25 @@ static void remember(struct rbi_explain *explain)
     }
 }
 
+struct rbi_route_input rbi_explain_input(const struct rbi_explain *explain,
+                                         struct rbi_route_caller *caller,
+                                         unsigned first,
+                                         unsigned count)
+{
+    *caller =
+        (struct rbi_route_caller){.set = explain->set, .idc = explain->idc, .host = 0, .node = -1};
+    return (struct rbi_route_input){.caller = caller,
+                                    .message = &explain->class,
+                                    .policy = explain->policy,
+                                    .clusters = &explain->clusters[first],
+                                    .cluster_count = count,
+                                    .now_ns = rbi_now_ns()};
+}
+
 int rbi_explain_run(struct rbi_explain *explain, unsigned first, unsigned count)
 {
-    const struct rbi_route_caller caller = {
-        .set = explain->set, .idc = explain->idc, .host = 0, .node = -1};
-    const struct rbi_route_input input = {.caller = &caller,
-                                          .message = &explain->class,
-                                          .policy = explain->policy,
-                                          .clusters = &explain->clusters[first],
-                                          .cluster_count = count,
-                                          .now_ns = rbi_now_ns()};
+    struct rbi_route_caller caller;
+    const struct rbi_route_input input = rbi_explain_input(explain, &caller, first, count);
     classify(explain);
     remember(explain);
     free(explain->entries);
@@ -185,22 +194,20 @@ static void tell_in(const struct teller *teller)
 }
 
 /* By key one of them has it; whether it can be sent to now is another matter. */
-static void tell_owner(const struct teller *teller, struct rbi_explain *explain)
+static void tell_owner(const struct teller *teller, const struct rbi_explain *explain)
 {
-    int32_t instance = 0;
-    const struct rbi_route_entry *owner = rbi_explain_owner(explain, &instance);
-    struct ringbus_explain_row row = {.kind = RINGBUS_EXPLAIN_OWNER, .reason = ""};
-    if (owner != NULL) {
-        row.weight = owner->hash_weight;
-        row.reason = owner->healthy ? "" : rbi_route_reason_text(RBI_ROUTE_SHIELDED);
-        tell_instance(teller, owner, &row);
-    } else if (instance != 0) {
-        char path[RBI_PATH_MAX + 16];
-        (void)snprintf(path, sizeof path, "%s/%d", explain->heads[0].path, instance);
-        row.path = path;
-        row.reason = "has died just now, and its keys wait for it";
-        teller->tell(teller->user, &row);
+    struct rbi_explain_owner owner;
+    if (rbi_explain_owner(explain, &owner) == 0) {
+        return;
     }
+    struct ringbus_explain_row row = {
+        .kind = RINGBUS_EXPLAIN_OWNER, .weight = owner.entry.hash_weight, .reason = ""};
+    if (owner.absent) {
+        row.reason = "has died just now, and its keys wait for it";
+    } else if (!owner.entry.healthy) {
+        row.reason = rbi_route_reason_text(RBI_ROUTE_SHIELDED);
+    }
+    tell_instance(teller, &owner.entry, &row);
 }
 
 int ringbus_explain(struct ringbus *bus,

@@ -17,9 +17,8 @@ struct rbi_explain {
     struct ringbus_message_options message;
     struct rbi_policy *policy;
     unsigned cluster_count;
-    struct rbi_directory_cluster heads[1 + RBI_REALMS_MAX]; /* their paths are terminated */
-    struct rbi_directory_instance *instances[1 + RBI_REALMS_MAX];
-    struct rbi_directory_absent waited[RBI_DIRECTORY_ABSENT_MAX]; /* of the target */
+    struct rbi_directory_cluster heads[1 + RBI_REALMS_MAX];       /* their paths are terminated */
+    struct rbi_directory_instance *instances[1 + RBI_REALMS_MAX]; /* then the absent ones */
     uint64_t *invisible[1 + RBI_REALMS_MAX];
     uint8_t *filtered[1 + RBI_REALMS_MAX]; /* by this endpoint's own filters */
     struct rbi_route_cluster clusters[1 + RBI_REALMS_MAX];
@@ -44,8 +43,23 @@ int rbi_explain_read(struct rbi_explain *explain,
  * @retval 0; an error (noted)
  */
 int rbi_explain_run(struct rbi_explain *explain, unsigned first, unsigned count);
-/** Owner of the message's key. NULL: @p instance is waited for; 0: nobody has a slot. */
-const struct rbi_route_entry *rbi_explain_owner(struct rbi_explain *explain, int32_t *instance);
+
+/** Whose a key is. */
+struct rbi_explain_owner {
+    struct rbi_route_entry entry; /* index and cluster say who */
+    bool absent;                  /* it died just now, and is waited for */
+};
+
+/**
+ * Finds the owner of the message's key, after the chain was run.
+ * @retval 1; 0: nobody has a slot, or there is no memory
+ */
+int rbi_explain_owner(const struct rbi_explain *explain, struct rbi_explain_owner *owner);
+/** What the chain is asked, for @p count of the clusters, from @p first. Borrows from both. */
+struct rbi_route_input rbi_explain_input(const struct rbi_explain *explain,
+                                         struct rbi_route_caller *caller,
+                                         unsigned first,
+                                         unsigned count);
 void rbi_explain_free(struct rbi_explain *explain);
 
 #endif

@@ -3,32 +3,32 @@
  * libclient/explain_owner.c - whose a key is: from the table that callers use, which the directory
  * has, or by building it.
  */
+#include "bus/route_keyed.h"
 #include "libclient/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* As keyed.c takes them. */
-static unsigned members_of(const struct rbi_explain *explain, struct rbi_table_member *members)
+/* As deal.c takes them. */
+static unsigned members_of(const struct rbi_explain *explain,
+                           const struct rbi_route_entry *entries,
+                           unsigned entry_count,
+                           struct rbi_table_member *members)
 {
     unsigned count = 0;
-    for (unsigned i = 0; i < explain->result.entry_count; i++) {
-        const struct rbi_route_entry *entry = &explain->entries[i];
+    for (unsigned i = 0; i < entry_count; i++) {
+        const struct rbi_route_entry *entry = &entries[i];
         if (entry->hash_weight > 0) {
             members[count++] = (struct rbi_table_member){
                 .instance = explain->instances[entry->cluster][entry->index].instance,
                 .weight = entry->hash_weight};
         }
     }
-    for (unsigned i = 0; explain->result.realm == 0 && i < explain->heads[0].absent_count; i++) {
-        members[count++] = (struct rbi_table_member){.instance = explain->waited[i].instance,
-                                                     .weight = explain->waited[i].weight};
-    }
     return rbi_table_sort(members, count);
 }
 
 static bool
-read_table(struct rbi_explain *explain, uint64_t fingerprint, void *owners, size_t bytes)
+read_table(const struct rbi_explain *explain, uint64_t fingerprint, void *owners, size_t bytes)
 {
     uint64_t size = 0;
     return rbi_directory_read_blob(&explain->bus->directory, fingerprint, owners, bytes, &size) ==
@@ -53,7 +53,7 @@ static bool build(const struct rbi_table_shape *shape,
     return true;
 }
 
-static int32_t owner_of(struct rbi_explain *explain,
+static int32_t owner_of(const struct rbi_explain *explain,
                         const struct rbi_table_shape *shape,
                         const struct rbi_table_member *members,
                         unsigned count)
@@ -72,24 +72,43 @@ static int32_t owner_of(struct rbi_explain *explain,
     return instance;
 }
 
-const struct rbi_route_entry *rbi_explain_owner(struct rbi_explain *explain, int32_t *instance)
+static int find(const struct rbi_explain *explain,
+                const struct rbi_route_input *input,
+                struct rbi_route_entry *entries,
+                struct rbi_table_member *members,
+                struct rbi_explain_owner *owner)
 {
     struct rbi_table_shape shape;
-    *instance = 0;
+    struct rbi_route_result result;
     if (!rbi_balance_shape(&explain->policy->balance, &shape)) {
-        return NULL; /* nobody owns a key */
+        return 0; /* nobody owns a key */
     }
-    struct rbi_table_member *members =
-        malloc((explain->result.entry_count + RBI_DIRECTORY_ABSENT_MAX + 1U) * sizeof *members);
-    const unsigned count = members != NULL ? members_of(explain, members) : 0;
-    *instance = count > 0 ? owner_of(explain, &shape, members, count) : 0;
-    free(members);
-    for (unsigned i = 0; *instance != 0 && i < explain->result.entry_count; i++) {
-        const struct rbi_route_entry *entry = &explain->entries[i];
+    rbi_route_keyed_run(input, entries, &result);
+    const unsigned count = members_of(explain, entries, result.entry_count, members);
+    const int32_t instance = count > 0 ? owner_of(explain, &shape, members, count) : 0;
+    for (unsigned i = 0; instance != 0 && i < result.entry_count; i++) {
+        const struct rbi_route_entry *entry = &entries[i];
         if (entry->hash_weight > 0 &&
-            explain->instances[entry->cluster][entry->index].instance == *instance) {
-            return entry;
+            explain->instances[entry->cluster][entry->index].instance == instance) {
+            owner->entry = *entry;
+            owner->absent = rbi_route_is_absent(input, entry);
+            return 1;
         }
     }
-    return NULL;
+    return 0;
+}
+
+int rbi_explain_owner(const struct rbi_explain *explain, struct rbi_explain_owner *owner)
+{
+    struct rbi_route_caller caller;
+    const struct rbi_route_input input =
+        rbi_explain_input(explain, &caller, 0, explain->cluster_count);
+    const unsigned room = rbi_route_keyed_room(&input);
+    struct rbi_route_entry *entries = malloc((room + 1U) * sizeof *entries);
+    struct rbi_table_member *members = malloc((room + 1U) * sizeof *members);
+    const int found =
+        entries != NULL && members != NULL ? find(explain, &input, entries, members, owner) : 0;
+    free(entries);
+    free(members);
+    return found;
 }

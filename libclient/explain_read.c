@@ -39,11 +39,12 @@ static bool is_denied(const struct rbi_explain *explain, uint64_t cluster, int32
 static int filter(struct rbi_explain *explain, unsigned at)
 {
     bool failed = false;
+    const struct rbi_route_cluster *cluster = &explain->clusters[at];
     const struct rbi_filtering filtering = {.target = explain->heads[0].cluster,
                                             .cluster = explain->heads[at].cluster,
                                             .path = explain->heads[at].path,
                                             .instances = explain->instances[at],
-                                            .count = explain->clusters[at].count};
+                                            .count = cluster->count + cluster->absent_count};
     explain->filtered[at] = rbi_hooks_filter(explain->bus, &filtering, &failed);
     explain->clusters[at].filtered = explain->filtered[at];
     return failed ? rbi_fail(explain->bus, RINGBUS_E_NO_MEMORY, "not enough memory to explain") : 0;
@@ -55,8 +56,7 @@ static int add_cluster(struct rbi_explain *explain, const char *path)
     struct rbi_directory_cluster *head = &explain->heads[at];
     const uint64_t id = rbi_cluster_id(path, strlen(path));
     bool absent = false;
-    struct rbi_directory_instance *instances =
-        rbi_directory_list(explain->bus, id, head, at == 0 ? explain->waited : NULL, &absent);
+    struct rbi_directory_instance *instances = rbi_directory_list(explain->bus, id, head, &absent);
     if (instances == NULL && !absent) {
         return rbi_fail(explain->bus, RINGBUS_E_NO_MEMORY,
                         "the directory cannot be read now: memory is short, or it keeps changing");
@@ -65,13 +65,14 @@ static int add_cluster(struct rbi_explain *explain, const char *path)
         *head = (struct rbi_directory_cluster){.cluster = id};
         (void)snprintf(head->path, sizeof head->path, "%s", path);
     }
-    uint64_t *invisible = calloc(head->instance_count / 64 + 1U, sizeof *invisible);
+    const uint32_t listed = head->instance_count + head->absent_count;
+    uint64_t *invisible = calloc(listed / 64 + 1U, sizeof *invisible);
     explain->instances[at] = instances;
     explain->invisible[at] = invisible;
     if (invisible == NULL) {
         return rbi_fail(explain->bus, RINGBUS_E_NO_MEMORY, "not enough memory to explain");
     }
-    for (uint32_t i = 0; instances != NULL && i < head->instance_count; i++) {
+    for (uint32_t i = 0; instances != NULL && i < listed; i++) {
         if (is_denied(explain, id, instances[i].instance)) {
             invisible[i / 64] |= UINT64_C(1) << (i % 64);
         }
@@ -79,6 +80,7 @@ static int add_cluster(struct rbi_explain *explain, const char *path)
     explain->clusters[at] =
         (struct rbi_route_cluster){.instances = instances,
                                    .count = head->instance_count,
+                                   .absent_count = head->absent_count,
                                    .panic = (head->flags & RBI_CLUSTER_PANIC) != 0,
                                    .invisible = invisible};
     explain->cluster_count++;
@@ -130,7 +132,7 @@ static int labels_of_other(struct rbi_explain *explain, const char *caller)
         return rbi_fail(explain->bus, RINGBUS_E_PATH, "the caller is not the path of an instance");
     }
     struct rbi_directory_instance *instances =
-        rbi_directory_list(explain->bus, pidf.cluster, &head, NULL, &absent);
+        rbi_directory_list(explain->bus, pidf.cluster, &head, &absent);
     bool found = false;
     for (uint32_t i = 0; instances != NULL && i < head.instance_count; i++) {
         if (instances[i].instance == pidf.instance) {

@@ -476,7 +476,7 @@ do_instances(struct ringbus *bus, const char *path, struct ringbus_instance *out
     const unsigned room = max > 65536 ? 65536U : (unsigned)max;
     bool absent = false;
     struct rbi_directory_instance *instances =
-        rbi_directory_list(bus, rbi_cluster_id(path, info.length), &head, NULL, &absent);
+        rbi_directory_list(bus, rbi_cluster_id(path, info.length), &head, &absent);
     if (instances == NULL) {
         return absent ? rbi_fail(bus, RINGBUS_E_NO_SERVICE, "no cluster %s is known", path)
                       : rbi_fail(bus, RINGBUS_E_NOT_READY, "%s changes too fast; try again", path);

@@ -30,6 +30,7 @@ static unsigned words_of(unsigned bits)
 
 void rbi_keyed_free(struct rbi_keyed *keyed)
 {
+    free(keyed->shares);
     free(keyed->owners);
     free(keyed->members);
     free(keyed->ends);
@@ -148,11 +149,11 @@ static bool has_joined(struct ringbus *bus,
                        int32_t instance)
 {
     if (choice->keyed.fingerprint == 0 || is_member(&choice->keyed, instance) ||
-        rbi_choice_end(choice->realm, instance) != NULL ||
+        rbi_choice_end(choice->keyed.realm, instance) != NULL ||
         (!cluster->named && cluster->importers == 0)) {
         return true;
     }
-    const struct rbi_member *member = rbi_member_find(choice->realm, instance);
+    const struct rbi_member *member = rbi_member_find(choice->keyed.realm, instance);
     const uint64_t until_ns = (member != NULL ? member->joined_ns : bus->now_ns) + JOIN_NS;
     if (until_ns <= bus->now_ns) {
         return true;
@@ -161,41 +162,65 @@ static bool has_joined(struct ringbus *bus,
     return false;
 }
 
+static const struct rbi_keyed_share *share_of(const struct rbi_keyed *keyed, int32_t instance)
+{
+    for (unsigned i = 0; i < keyed->share_count; i++) {
+        if (keyed->shares[i].instance == instance) {
+            return &keyed->shares[i];
+        }
+    }
+    return NULL;
+}
+
+static bool counts(struct ringbus *bus,
+                   struct rbi_cluster *cluster,
+                   const struct rbi_choice *choice,
+                   const struct rbi_keyed_share *share)
+{
+    if (share->absent) {
+        /* A caller with links to some only knows by its table whether that was one of them. */
+        return cluster->subset == 0 || is_member(&choice->keyed, share->instance);
+    }
+    return has_joined(bus, cluster, choice, share->instance) &&
+           (!cluster->redeliver || rbi_choice_end(choice->keyed.realm, share->instance) != NULL);
+}
+
+/*
+ * No daemon has told of it, and what it was is forgotten: it is waited for where it had keys. One
+ * that is back counts as it is now.
+ */
+static bool is_missed(const struct ringbus *bus,
+                      const struct rbi_cluster *cluster,
+                      const struct rbi_choice *choice,
+                      const struct rbi_missed *missed)
+{
+    return missed->until_ns > bus->now_ns && choice->keyed.realm == cluster &&
+           !cluster->redeliver && is_member(&choice->keyed, missed->instance) &&
+           share_of(&choice->keyed, missed->instance) == NULL;
+}
+
 /* Who counts for keys: those of the directory, and those whose slots wait for them. */
 static struct rbi_table_member *members_of(struct ringbus *bus,
                                            struct rbi_cluster *cluster,
                                            const struct rbi_choice *choice,
                                            unsigned *count)
 {
+    const struct rbi_keyed *keyed = &choice->keyed;
     struct rbi_table_member *members =
-        malloc((choice->result.entry_count + cluster->absent_count + cluster->missed_count + 1U) *
-               sizeof *members);
+        malloc((keyed->share_count + cluster->missed_count + 1U) * sizeof *members);
     *count = 0;
-    if (members == NULL) {
-        return NULL;
-    }
-    for (unsigned i = 0; i < choice->result.entry_count; i++) {
-        const struct rbi_route_entry *entry = &choice->entries[i];
-        const int32_t instance = (int32_t)entry->index;
-        /* Who asked that messages go on to another instance waits for none. */
-        if (entry->hash_weight > 0 && has_joined(bus, cluster, choice, instance) &&
-            (!cluster->redeliver || rbi_choice_end(choice->realm, instance) != NULL)) {
+    for (unsigned i = 0; members != NULL && i < keyed->share_count; i++) {
+        const struct rbi_keyed_share *share = &keyed->shares[i];
+        if (counts(bus, cluster, choice, share)) {
             members[(*count)++] =
-                (struct rbi_table_member){.instance = instance, .weight = entry->hash_weight};
+                (struct rbi_table_member){.instance = share->instance, .weight = share->weight};
         }
     }
-    if (choice->realm != cluster || cluster->redeliver) {
-        *count = rbi_table_sort(members, *count);
-        return members;
-    }
-    for (unsigned i = 0; i < cluster->absent_count; i++) {
-        members[(*count)++] = (struct rbi_table_member){.instance = cluster->absent[i].instance,
-                                                        .weight = cluster->absent[i].weight};
-    }
-    for (unsigned i = 0; i < cluster->missed_count; i++) {
-        if (cluster->missed[i].until_ns > bus->now_ns) {
-            members[(*count)++] = (struct rbi_table_member){.instance = cluster->missed[i].instance,
-                                                            .weight = cluster->missed[i].weight};
+    for (unsigned i = 0; members != NULL && i < cluster->missed_count; i++) {
+        const struct rbi_missed *missed = &cluster->missed[i];
+        if (is_missed(bus, cluster, choice, missed)) {
+            members[(*count)++] =
+                (struct rbi_table_member){.instance = missed->instance, .weight = missed->weight};
         }
     }
     *count = rbi_table_sort(members, *count);
@@ -223,17 +248,6 @@ static bool reserve(struct rbi_keyed *keyed, unsigned count)
     return true;
 }
 
-static const struct rbi_route_entry *entry_of(const struct rbi_choice *choice, int32_t instance)
-{
-    for (unsigned i = 0; i < choice->result.entry_count; i++) {
-        const struct rbi_route_entry *entry = &choice->entries[i];
-        if (entry->hash_weight > 0 && (int32_t)entry->index == instance) {
-            return entry;
-        }
-    }
-    return NULL;
-}
-
 /* Which of the members can be sent to, and why the others cannot. */
 static void look_at_members(const struct rbi_cluster *cluster, struct rbi_choice *choice)
 {
@@ -241,17 +255,17 @@ static void look_at_members(const struct rbi_cluster *cluster, struct rbi_choice
     const bool hold = rbi_cluster_policy(cluster)->balance.on_shield == RBI_ON_SHIELD_HOLD;
     for (unsigned i = 0; i < keyed->table.member_count; i++) {
         const int32_t instance = keyed->members[i].instance;
-        const struct rbi_route_entry *entry = entry_of(choice, instance);
+        const struct rbi_keyed_share *share = share_of(keyed, instance);
         keyed->ends[i] = NULL;
-        const struct rbi_member *member = rbi_member_find(choice->realm, instance);
+        const struct rbi_member *member = rbi_member_find(keyed->realm, instance);
         const bool died = member != NULL && member->over_died && member->end == NULL &&
                           member->over == member->incarnation;
-        if (entry == NULL || died) {
+        if (share == NULL || share->absent || died) {
             bit_set(keyed->absent, i);
-        } else if (!entry->healthy && !hold && !choice->result.shields_ignored) {
+        } else if (!share->healthy && !hold && !keyed->shields_ignored) {
             bit_set(keyed->shielded, i);
         } else {
-            keyed->ends[i] = rbi_choice_end(choice->realm, instance);
+            keyed->ends[i] = rbi_choice_end(keyed->realm, instance);
         }
     }
 }
@@ -303,7 +317,7 @@ rbi_keyed_elsewhere(struct rbi_cluster *cluster, const struct rbi_choice *choice
         return NULL; /* nobody owns anything: the chain says why */
     }
     cluster->refusal.instance = keyed->members[owner].instance;
-    cluster->refusal.realm = choice->realm->id;
+    cluster->refusal.realm = keyed->realm->id;
     if (bit_get(keyed->absent, owner)) {
         cluster->refusal.error = RINGBUS_E_RESTARTING;
         return NULL;

@@ -44,7 +44,7 @@ void rbi_labels_look(struct ringbus *bus)
         return; /* a daemon that does not know us yet moves nobody */
     }
     struct rbi_directory_instance *instances =
-        rbi_directory_snapshot(&bus->directory, bus->self.cluster, &head, NULL, &absent);
+        rbi_directory_snapshot(&bus->directory, bus->self.cluster, &head, &absent);
     if (instances == NULL) {
         return; /* with the next change */
     }

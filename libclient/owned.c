@@ -174,7 +174,7 @@ void rbi_owned_look(struct ringbus *bus)
         look_again(bus);
         return;
     }
-    if (!choice->by_key || choice->realm != cluster) {
+    if (!choice->by_key || choice->keyed.realm != cluster) {
         return;
     }
     if (rbi_keyed_make(bus, cluster, choice) != 0) {

@@ -29,7 +29,7 @@ static bool each_instance_of(struct ringbus *bus, uint64_t id, bool wanted, inst
     struct rbi_directory_cluster head = {.instance_count = 0};
     bool absent = false;
     struct rbi_directory_instance *instances =
-        rbi_directory_snapshot(&bus->directory, id, &head, NULL, &absent);
+        rbi_directory_snapshot(&bus->directory, id, &head, &absent);
     if (instances == NULL) {
         return absent;
     }

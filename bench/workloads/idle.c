@@ -361,7 +361,7 @@ static int directory_looks(uint32_t clusters, double *ns, unsigned n)
                                               "/Bench/local/host/w0/g0/Service-%u", i);
         head.cluster = ringbus_key(head.path, head.path_length);
         looked = i == clusters / 2 ? head.cluster : looked;
-        r = rbi_directory_publish(&writer, &head, &instance, NULL);
+        r = rbi_directory_publish(&writer, &head, &instance);
     }
     r = r == 0 ? rbi_directory_view_init(&view, memory, size) : -1;
     for (unsigned k = 0; r == 0 && k < n; k++) {

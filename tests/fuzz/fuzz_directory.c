@@ -35,7 +35,7 @@ static void publish_some(unsigned char *base, uint64_t size)
         head.instance_count = id;
         head.path_length = 12;
         memcpy(head.path, "/a/b/c/d/e/f", 13);
-        check(rbi_directory_publish(&writer, &head, instances, NULL) == RBI_PUBLISH_OK);
+        check(rbi_directory_publish(&writer, &head, instances) == RBI_PUBLISH_OK);
     }
 }
 

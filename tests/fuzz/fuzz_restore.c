@@ -51,7 +51,7 @@ static void publish_one(struct rbi_directory_writer *writer, uint32_t number, ui
         instances[i].name[0] = (char)('1' + i);
         memcpy(instances[i].set, "gray", 5);
     }
-    check(rbi_directory_publish(writer, &head, instances, NULL) == RBI_PUBLISH_OK, "publish");
+    check(rbi_directory_publish(writer, &head, instances) == RBI_PUBLISH_OK, "publish");
 }
 
 static void set_up(void)

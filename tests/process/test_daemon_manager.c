@@ -494,7 +494,7 @@ static bool believes_snapshot(const struct rbi_directory_cluster *head,
 {
     struct forged forged;
     forge(&forged);
-    assert_int_equal(rbi_directory_publish(&forged.writer, head, instances, NULL), RBI_PUBLISH_OK);
+    assert_int_equal(rbi_directory_publish(&forged.writer, head, instances), RBI_PUBLISH_OK);
     const bool believed = believes(forged.segment.fd);
     rbi_segment_deinit(&forged.segment);
     return believed;
@@ -604,7 +604,7 @@ static void test_damage(void **state)
     for (unsigned round = 0; round < rounds; round++) {
         struct forged forged;
         forge(&forged);
-        assert_int_equal(rbi_directory_publish(&forged.writer, &head, two, NULL), RBI_PUBLISH_OK);
+        assert_int_equal(rbi_directory_publish(&forged.writer, &head, two), RBI_PUBLISH_OK);
         unsigned char *bytes = forged.segment.base;
         /* Heads, table, and the first block. */
         for (unsigned i = 0; i < 3; i++) {

@@ -82,43 +82,27 @@ static bool same_instance(const struct rbi_directory_instance *a,
            strcmp(a->idc, b->idc) == 0 && strcmp(a->tags, b->tags) == 0;
 }
 
-static struct rbi_directory_absent some_absent(uint64_t epoch, uint32_t n)
-{
-    return (struct rbi_directory_absent){.instance = (int32_t)(epoch % 1000 + n + 1),
-                                         .weight = (uint32_t)(epoch * 3 + n)};
-}
-
 static int publish(struct world *w, uint64_t id, uint64_t epoch, uint32_t count)
 {
     struct rbi_directory_instance instances[128];
-    struct rbi_directory_absent absent[5];
     const struct rbi_directory_cluster head = some_cluster(id, epoch, count);
-    for (uint32_t i = 0; i < head.absent_count; i++) {
-        absent[i] = some_absent(epoch, i);
-    }
-    assert_true(count <= RBI_ARRAY_SIZE(instances));
-    for (uint32_t i = 0; i < count; i++) {
+    assert_true(count + head.absent_count <= RBI_ARRAY_SIZE(instances));
+    for (uint32_t i = 0; i < count + head.absent_count; i++) {
         instances[i] = some_instance((uint32_t)epoch * 1000 + i);
     }
-    return rbi_directory_publish(&w->writer, &head, instances, absent);
+    return rbi_directory_publish(&w->writer, &head, instances);
 }
 
 /** Reads a cluster and compares it with what publish() wrote at its epoch. @return its epoch */
 static uint64_t check(const struct world *w, uint64_t id, uint32_t expected_count)
 {
     static struct rbi_directory_instance instances[128];
-    struct rbi_directory_absent absent[RBI_DIRECTORY_ABSENT_MAX];
     struct rbi_directory_cluster head;
-    assert_int_equal(rbi_directory_read_all(&w->view, id, &head, instances, 128, absent),
-                     RBI_DIRECTORY_OK);
+    assert_int_equal(rbi_directory_read_all(&w->view, id, &head, instances, 128), RBI_DIRECTORY_OK);
     const struct rbi_directory_cluster expected = some_cluster(id, head.epoch, expected_count);
     assert_memory_equal(&head, &expected, offsetof(struct rbi_directory_cluster, path));
     assert_string_equal(head.path, expected.path);
-    for (uint32_t i = 0; i < expected.absent_count; i++) {
-        const struct rbi_directory_absent one = some_absent(head.epoch, i);
-        assert_memory_equal(&absent[i], &one, sizeof one);
-    }
-    for (uint32_t i = 0; i < expected_count; i++) {
+    for (uint32_t i = 0; i < expected_count + expected.absent_count; i++) {
         const struct rbi_directory_instance one = some_instance((uint32_t)head.epoch * 1000 + i);
         assert_true(same_instance(&instances[i], &one));
     }
@@ -176,7 +160,7 @@ static void test_longest_texts(void **state)
     set_label(one.set, 's', RBI_DIRECTORY_LABEL_MAX);
     set_label(one.idc, 'i', RBI_DIRECTORY_LABEL_MAX);
     set_label(one.tags, 't', RBI_DIRECTORY_LABEL_MAX);
-    assert_int_equal(rbi_directory_publish(&w.writer, &head, &one, NULL), RBI_PUBLISH_OK);
+    assert_int_equal(rbi_directory_publish(&w.writer, &head, &one), RBI_PUBLISH_OK);
     assert_int_equal(rbi_directory_read(&w.view, 3, &out, &got, 1), RBI_DIRECTORY_OK);
     assert_string_equal(out.path, head.path);
     assert_true(same_instance(&got, &one));
@@ -293,8 +277,7 @@ static void test_a_million_changes_fit_where_few_do(void **state)
             rbi_directory_withdraw(&w.writer, i + 1);
         } else {
             const struct rbi_directory_cluster head = some_cluster(i + 1, change * 5, count);
-            assert_int_equal(rbi_directory_publish(&w.writer, &head, instances, NULL),
-                             RBI_PUBLISH_OK);
+            assert_int_equal(rbi_directory_publish(&w.writer, &head, instances), RBI_PUBLISH_OK);
         }
         if (change % 64 == 0) {
             peak = rbi_max_u64(peak, whole - free_bytes(&w.writer.heap));
@@ -372,7 +355,7 @@ static void test_many_clusters(void **state)
     for (uint64_t i = 1; i <= MANY; i++) {
         head = some_cluster(i * UINT64_C(0x9e3779b97f4a7c15), i, 1);
         head.absent_count = 0;
-        assert_int_equal(rbi_directory_publish(&w.writer, &head, &one, NULL), RBI_PUBLISH_OK);
+        assert_int_equal(rbi_directory_publish(&w.writer, &head, &one), RBI_PUBLISH_OK);
     }
     for (uint64_t i = 1; i <= MANY; i++) {
         assert_int_equal(

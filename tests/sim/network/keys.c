@@ -16,15 +16,19 @@
 /** What the directory of a process says of a cluster. */
 struct snapshot {
     struct rbi_directory_cluster head;
-    struct rbi_directory_instance instances[ROOM];
-    struct rbi_directory_absent absent[RBI_DIRECTORY_ABSENT_MAX];
+    struct rbi_directory_instance instances[ROOM + RBI_DIRECTORY_ABSENT_MAX];
+    const struct rbi_directory_instance *absent; /* behind the others */
 };
 
 static bool take(const struct life *life, uint64_t cluster, struct snapshot *out)
 {
-    return life->bus->directory_mapped &&
-           rbi_directory_read_all(&life->bus->directory, cluster, &out->head, out->instances, ROOM,
-                                  out->absent) == RBI_DIRECTORY_OK;
+    if (!life->bus->directory_mapped ||
+        rbi_directory_read_all(&life->bus->directory, cluster, &out->head, out->instances,
+                               ROOM + RBI_DIRECTORY_ABSENT_MAX) != RBI_DIRECTORY_OK) {
+        return false;
+    }
+    out->absent = &out->instances[out->head.instance_count];
+    return true;
 }
 
 static struct slot *slot_of(uint64_t cluster, int32_t instance)
