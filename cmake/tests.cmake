@@ -21,7 +21,7 @@ function(ringbus_add_test name label)
     if(NOT T_TIMEOUT)
         set(T_TIMEOUT 60)
     endif()
-    add_test(NAME ${name} COMMAND ${T_COMMAND})
+    add_test(NAME ${name} COMMAND ${T_COMMAND} COMMAND_EXPAND_LISTS)
     set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${T_TIMEOUT} SKIP_RETURN_CODE 77)
     if(RINGBUS_SANITIZE)
         set_tests_properties(

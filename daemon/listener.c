@@ -7,6 +7,7 @@
 #include "daemon/lock.h"
 #include "daemon/notify.h"
 #include "daemon/probe.h"
+#include "daemon/socket_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -114,26 +115,16 @@ static int listener_clear_place(const char *path)
 
 static int listener_bind(struct rbi_listener *listener)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat made;
-    memcpy(address.sun_path, listener->path, strlen(listener->path) + 1);
-    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const char *step = NULL;
+    const int fd = rbi_socket_file_listen(listener->path, (mode_t)listener->mode, BACKLOG, &step);
     if (fd < 0) {
-        return listener_log(listener->path, "socket", -errno);
+        return listener_log(listener->path, step, fd);
     }
-    /* The mode is exact from the first instant, whatever umask we were started with. */
-    const mode_t old_mask = umask(0777 & ~(mode_t)listener->mode);
-    const int bound = bind(fd, (const struct sockaddr *)(const void *)&address, sizeof(address));
-    const int error = errno;
-    (void)umask(old_mask);
-    if (bound < 0) {
-        (void)close(fd);
-        return listener_log(listener->path, "bind", -error);
-    }
-    if (listen(fd, BACKLOG) < 0 || lstat(listener->path, &made) < 0) {
+    if (lstat(listener->path, &made) < 0) {
         const int failed = -errno;
         (void)close(fd);
-        return listener_log(listener->path, "listen", failed);
+        return listener_log(listener->path, "lstat", failed);
     }
     listener->fd = fd;
     listener->inode = made.st_ino;

@@ -187,14 +187,14 @@ static void test_files_removed(void **state)
     assert_int_equal(cluster_fd_wait(&loops_cluster, fds), fds);
 }
 
-/* ---- scenario 73: io_uring forbidden --------------------------------------------------- */
+/* ---- connecting while it starts --------------------------------------------------------- */
 
-static void forbid_uring(void *context)
+/** Makes a system call fail for good, in the daemon's process. */
+static void forbid(unsigned call, unsigned error)
 {
-    const unsigned error = *(const unsigned *)context;
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error & SECCOMP_RET_DATA)),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -203,6 +203,107 @@ static void forbid_uring(void *context)
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
         _exit(125);
     }
+}
+
+static void forbid_listen(void *context)
+{
+    (void)context;
+    forbid(SYS_listen, EADDRINUSE);
+}
+
+static void forbid_rename(void *context)
+{
+    (void)context;
+    forbid(SYS_renameat2, EINVAL);
+}
+
+/** A socket that has a name and listens nowhere, as one killed between bind() and listen() leaves
+ * it. */
+static void leave_socket(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    assert_true(snprintf(address.sun_path, sizeof(address.sun_path), "%s", path) <
+                (int)sizeof(address.sun_path));
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)(void *)&address, sizeof(address)), 0);
+    (void)close(fd);
+}
+
+/* Nothing is seen of a socket before it listens: where listen() is refused it never appears. */
+static void test_no_socket_before_it_listens(void **state)
+{
+    char beside[256];
+    assert_int_equal(loops_make(state, "", ""), 0);
+    (void)snprintf(beside, sizeof(beside), "%s.new", loops_cluster.socket);
+    loops_cluster.before_exec = forbid_listen;
+    assert_int_equal(run_second(loops_cluster.socket), 1);
+    assert_int_equal(cluster_log_count(&loops_cluster, "step=listen"), 1);
+    assert_true(inode(loops_cluster.socket) == 0);
+    assert_true(inode(beside) == 0);
+}
+
+/* What is left beside the place by one that was killed is no hindrance, on any file system; what
+ * is no socket is not ours to remove. */
+static void test_leftover_beside(void **state)
+{
+    char beside[256];
+    struct raw raw;
+    assert_int_equal(loops_make(state, "", ""), 0);
+    (void)snprintf(beside, sizeof(beside), "%s.new", loops_cluster.socket);
+    for (unsigned round = 0; round < 2; round++) {
+        leave_socket(beside);
+        loops_cluster.before_exec = round == 0 ? NULL : forbid_rename;
+        assert_int_equal(cluster_start(&loops_cluster), 0);
+        assert_true(inode(beside) == 0);
+        assert_int_equal(raw_up(&raw, loops_cluster.socket, ECHO_1), 0);
+        raw_close(&raw);
+        assert_int_equal(cluster_stop(&loops_cluster), 0);
+        assert_true(inode(loops_cluster.socket) == 0);
+    }
+    const int fd = open(beside, O_CREAT | O_WRONLY, 0600);
+    assert_true(fd >= 0);
+    (void)close(fd);
+    assert_int_equal(run_second(loops_cluster.socket), 1);
+    assert_true(inode(beside) != 0 && inode(loops_cluster.socket) == 0);
+}
+
+/** Connects as soon as the name is there. @return a descriptor; -errno */
+static int connect_at_once(const char *path)
+{
+    const uint64_t end_ms = test_now_ms() + 5000;
+    int fd = -ENOENT;
+    while (fd == -ENOENT && test_now_ms() < end_ms) {
+        fd = rbi_handoff_connect(path);
+    }
+    return fd;
+}
+
+/* Who connects while a daemon starts finds none, or one that takes it: it is never refused. */
+static void test_connect_while_it_starts(void **state)
+{
+    assert_int_equal(loops_make(state, "", ""), 0);
+    for (unsigned round = 0; round < 5; round++) {
+        int status = 0;
+        const pid_t pid = fork();
+        if (pid == 0) {
+            const int fd = connect_at_once(loops_cluster.socket);
+            _exit(fd >= 0 ? 0 : -fd);
+        }
+        assert_true(pid > 0);
+        assert_int_equal(cluster_start(&loops_cluster), 0);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+        assert_int_equal(cluster_stop(&loops_cluster), 0);
+    }
+}
+
+/* ---- scenario 73: io_uring forbidden --------------------------------------------------- */
+
+static void forbid_uring(void *context)
+{
+    forbid(SYS_io_uring_setup, *(const unsigned *)context);
 }
 
 static void test_uring_forbidden(void **state)
@@ -470,6 +571,9 @@ int main(void)
         LOOPS_TEST(test_something_else_in_the_way, "uring"),
         LOOPS_TEST(test_socket_mode, "uring"),
         LOOPS_BOTH(test_files_removed),
+        LOOPS_TEST(test_no_socket_before_it_listens, "uring"),
+        LOOPS_TEST(test_leftover_beside, "uring"),
+        LOOPS_TEST(test_connect_while_it_starts, "uring"),
         LOOPS_BOTH(test_uring_forbidden),
         LOOPS_BOTH(test_the_loop_that_was_asked_for),
         LOOPS_BOTH(test_little_lockable_memory),

@@ -8,6 +8,7 @@
  */
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -47,6 +48,11 @@ int sim_getrlimit(int resource, struct rlimit *out);
 int sim_setrlimit(int resource, const struct rlimit *limit);
 mode_t sim_umask(mode_t mask);
 int sim_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
+int sim_pthread_create(pthread_t *out,
+                       const pthread_attr_t *attributes,
+                       void *(*body)(void *),
+                       void *context);
+int sim_ioctl(int fd, unsigned long request, ...);
 int sim_sigaction(int number, const struct sigaction *action, struct sigaction *old);
 int sim_sched_yield(void);
 int sim_sched_getcpu(void);
@@ -64,7 +70,11 @@ int sim_open(const char *path, int flags, ...);
 int sim_access(const char *path, int mode);
 int sim_unlink(const char *path);
 int sim_rename(const char *old_path, const char *new_path);
+int sim_renameat2(
+    int old_folder, const char *old_path, int new_folder, const char *new_path, unsigned flags);
+int sim_link(const char *old_path, const char *new_path);
 int sim_fsync(int fd);
+ssize_t sim_readlink(const char *path, char *out, size_t size);
 int sim_mkdir(const char *path, mode_t mode);
 int sim_flock(int fd, int operation);
 int sim_fstat(int fd, struct stat *out);

@@ -2,6 +2,8 @@
 /* environment.c - clock, randomness, limits and what else a process is told of itself. */
 #include "tests/sim/network/kernel.h"
 
+#include <errno.h>
+
 int sim_clock_gettime(clockid_t clock, struct timespec *out)
 {
     (void)clock;
@@ -62,6 +64,28 @@ int sim_setrlimit(int resource, const struct rlimit *limit)
 mode_t sim_umask(mode_t mask)
 {
     return mask;
+}
+
+/* A process is one fiber: what has threads does without. */
+int sim_pthread_create(pthread_t *out,
+                       const pthread_attr_t *attributes,
+                       void *(*body)(void *),
+                       void *context)
+{
+    (void)out;
+    (void)attributes;
+    (void)body;
+    (void)context;
+    return EAGAIN;
+}
+
+/* How much of what was sent is unread: nobody is told. */
+int sim_ioctl(int fd, unsigned long request, ...)
+{
+    (void)fd;
+    (void)request;
+    errno = ENOTTY;
+    return -1;
 }
 
 int sim_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)

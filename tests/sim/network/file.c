@@ -317,10 +317,19 @@ int sim_ftruncate(int fd, off_t size)
     return sim_fd_file(fd) != NULL ? 0 : -1;
 }
 
+/* The number of the socket of that name, 0 when there is none; NULL: no socket has such a name. */
+static unsigned *socket_inode(const char *path)
+{
+    return strcmp(path, SIM_SOCKET_PATH) == 0     ? &sim.socket_inode
+           : strcmp(path, SIM_SOCKET_BESIDE) == 0 ? &sim.beside_inode
+                                                  : NULL;
+}
+
 int sim_access(const char *path, int mode)
 {
+    const unsigned *inode = socket_inode(path);
     (void)mode;
-    if (strcmp(path, SIM_SOCKET_PATH) == 0 && sim.socket_inode != 0) {
+    if (inode != NULL && *inode != 0) {
         return 0;
     }
     errno = ENOENT;
@@ -329,11 +338,12 @@ int sim_access(const char *path, int mode)
 
 int sim_unlink(const char *path)
 {
+    unsigned *inode = socket_inode(path);
     if (sim_access(path, F_OK) < 0) {
         return -1;
     }
-    sim.socket_inode = 0;
-    sim.listener = NULL;
+    *inode = 0;
+    sim.listener = inode == &sim.socket_inode ? NULL : sim.listener;
     return 0;
 }
 
@@ -342,6 +352,41 @@ int sim_rename(const char *old_path, const char *new_path)
 {
     (void)old_path;
     (void)new_path;
+    errno = ENOENT;
+    return -1;
+}
+
+/* Sockets alone, and to a name that nothing has. */
+int sim_renameat2(
+    int old_folder, const char *old_path, int new_folder, const char *new_path, unsigned flags)
+{
+    unsigned *from = socket_inode(old_path);
+    unsigned *to = socket_inode(new_path);
+    if (old_folder != AT_FDCWD || new_folder != AT_FDCWD || flags != RENAME_NOREPLACE ||
+        from == NULL || to == NULL) {
+        sim_unsupported("renameat2() of %s", old_path);
+    }
+    if (*from == 0 || *to != 0) {
+        errno = *from == 0 ? ENOENT : EEXIST;
+        return -1;
+    }
+    *to = *from;
+    *from = 0;
+    return 0;
+}
+
+int sim_link(const char *old_path, const char *new_path)
+{
+    (void)new_path;
+    sim_unsupported("link() of %s", old_path);
+}
+
+/* Nor is there a /proc. */
+ssize_t sim_readlink(const char *path, char *out, size_t size)
+{
+    (void)path;
+    (void)out;
+    (void)size;
     errno = ENOENT;
     return -1;
 }
@@ -380,9 +425,8 @@ int sim_fstat(int fd, struct stat *out)
 
 int sim_lstat(const char *path, struct stat *out)
 {
-    const unsigned inode = is_lock(path)                        ? sim.lock_inode
-                           : strcmp(path, SIM_SOCKET_PATH) == 0 ? sim.socket_inode
-                                                                : 0;
+    const unsigned *named = socket_inode(path);
+    const unsigned inode = is_lock(path) ? sim.lock_inode : named != NULL ? *named : 0;
     if (inode == 0) {
         errno = ENOENT;
         return -1;

@@ -23,6 +23,7 @@
 #define SIM_MS            UINT64_C(1000000)
 #define SIM_S             UINT64_C(1000000000)
 #define SIM_SOCKET_PATH   "/sim/bus.sock"
+#define SIM_SOCKET_BESIDE "/sim/bus.sock.new" /* where it is made */
 
 /* ---- heap.c ---------------------------------------------------------------------------- */
 
@@ -204,6 +205,7 @@ struct sim_kernel {
     unsigned files;
     struct sim_file *listener; /* at SIM_SOCKET_PATH */
     unsigned socket_inode;     /* of that name; 0 = there is none */
+    unsigned beside_inode;     /* of the name beside it */
     unsigned lock_inode;
     struct sim_file *lock_holder;
     unsigned inodes;

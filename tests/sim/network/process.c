@@ -65,6 +65,7 @@ void sim_kernel_reset(uint64_t seed)
     sim.files = 0;
     sim.listener = NULL;
     sim.socket_inode = 0;
+    sim.beside_inode = 0;
     sim.lock_inode = 0;
     sim.lock_holder = NULL;
     sim.inodes = 0;

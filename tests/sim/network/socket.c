@@ -151,14 +151,14 @@ int sim_bind(int fd, const struct sockaddr *address, socklen_t size)
 {
     const struct sockaddr_un *local = (const struct sockaddr_un *)(const void *)address;
     (void)size;
-    if (socket_file(fd) == NULL || strcmp(local->sun_path, SIM_SOCKET_PATH) != 0) {
+    if (socket_file(fd) == NULL || strcmp(local->sun_path, SIM_SOCKET_BESIDE) != 0) {
         sim_unsupported("bind() to %s", local->sun_path);
     }
-    if (sim.socket_inode != 0) {
+    if (sim.beside_inode != 0) {
         errno = EADDRINUSE;
         return -1;
     }
-    sim.socket_inode = ++sim.inodes;
+    sim.beside_inode = ++sim.inodes;
     return 0;
 }
 
@@ -191,7 +191,7 @@ int sim_connect(int fd, const struct sockaddr *address, socklen_t size)
     (void)size;
     sim_call();
     struct sim_file *file = socket_file(fd);
-    struct sim_file *listener = sim.listener;
+    struct sim_file *listener = sim.socket_inode != 0 ? sim.listener : NULL;
     if (file == NULL) {
         return -1;
     }
