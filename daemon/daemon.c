@@ -166,6 +166,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
                                   .signal_fd = -1};
     rbi_peers_init(&daemon->peers);
     rbi_absences_init(&daemon->absences);
+    rbi_tables_init(&daemon->tables);
     rbi_closer_init(&daemon->closer);
     rbi_health_init(&daemon->health);
     rbi_leases_init(&daemon->leases);

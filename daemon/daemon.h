@@ -93,7 +93,7 @@ struct rbi_daemon {
     struct rbi_publish publish;
     struct rbi_watches watches;
     struct rbi_absences absences;
-    uint32_t table_count; /* clusters with a slot table */
+    struct rbi_tables tables;
     struct rbi_links links;
     struct rbi_relink relink;
     struct rbi_rights rights;

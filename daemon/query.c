@@ -200,6 +200,11 @@ static void status_refused(struct rbi_daemon *daemon, struct rbi_wire_row_status
     row->value = daemon->listener.refused_no_fds;
 }
 
+static void status_tables(struct rbi_daemon *daemon, struct rbi_wire_row_status *row)
+{
+    row->value = daemon->tables.count;
+}
+
 static void status_inflight(struct rbi_daemon *daemon, struct rbi_wire_row_status *row)
 {
     rbi_inflight_look(daemon);
@@ -228,6 +233,7 @@ static const struct {
     {"links", status_links},
     {"watches", status_watches},
     {"nodes", status_nodes},
+    {"slot_tables", status_tables},
     {"revision", status_revision},
     {"directory_bytes", status_directory},
     {"directory_growths", status_growths},

@@ -56,6 +56,12 @@ const struct rbi_config_limits *rbi_quota_limits(const struct rbi_quota *quota, 
     return rbi_config_limits(quota->config, uid);
 }
 
+uint64_t rbi_quota_used(struct rbi_quota *quota, uint32_t uid, enum rbi_quota_kind kind)
+{
+    const struct rbi_quota_user *user = rbi_map_get(&quota->users, quota_key(uid));
+    return user ? user->used[kind] : 0;
+}
+
 static uint64_t quota_limit(const struct rbi_config_limits *limits, enum rbi_quota_kind kind)
 {
     switch (kind) {

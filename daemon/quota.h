@@ -56,6 +56,9 @@ void rbi_quota_deinit(struct rbi_quota *quota);
 /** The limits of a user. Lent until the next reload. */
 const struct rbi_config_limits *rbi_quota_limits(const struct rbi_quota *quota, uint32_t uid);
 
+/** What a user holds of a kind. */
+uint64_t rbi_quota_used(struct rbi_quota *quota, uint32_t uid, enum rbi_quota_kind kind);
+
 /**
  * Charges @p amount, not 0.
  * @retval 0        charged; @p out must be released

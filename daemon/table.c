@@ -157,19 +157,60 @@ static void table_build(struct rbi_cluster_table *own,
 
 /* ---- clusters --------------------------------------------------------------------------- */
 
-void rbi_table_want(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
+void rbi_tables_init(struct rbi_tables *tables)
 {
-    if (cluster->table || daemon->table_count >= RBI_CLUSTER_TABLES_MAX) {
+    rbi_list_init(&tables->all);
+    rbi_shares_init(&tables->users);
+    tables->count = 0;
+}
+
+static bool table_has_room(const struct rbi_tables *tables, uint32_t uid)
+{
+    return rbi_shares_room(&tables->users, RBI_CLUSTER_TABLES_MAX - tables->count, uid) > 0;
+}
+
+/** Whoever still sends to such a cluster has a copy, and builds the next one. */
+static void table_free_of_gone(struct rbi_daemon *daemon)
+{
+    RBI_LIST_EACH(node, spare, &daemon->tables.all)
+    {
+        const struct rbi_cluster_table *table =
+            RBI_CONTAINER_OF(node, struct rbi_cluster_table, in_tables);
+        if (rbi_quota_used(&daemon->quota, table->share->actor, RBI_QUOTA_CONNECTIONS) == 0) {
+            rbi_table_free(table->cluster);
+        }
+    }
+}
+
+static struct rbi_cluster_table *
+table_new(struct rbi_daemon *daemon, struct rbi_cluster *cluster, uint32_t uid)
+{
+    struct rbi_cluster_table *table = calloc(1, sizeof(*table));
+    struct rbi_share *share = table ? rbi_share_take(&daemon->tables.users, uid, 1) : NULL;
+    if (!share) {
+        free(table);
+        return NULL;
+    }
+    table->daemon = daemon;
+    table->cluster = cluster;
+    table->share = share;
+    rbi_list_push_back(&daemon->tables.all, &table->in_tables);
+    daemon->tables.count++;
+    return table;
+}
+
+void rbi_table_want(struct rbi_daemon *daemon, struct rbi_cluster *cluster, uint32_t uid)
+{
+    if (cluster->table) {
         return;
     }
-    cluster->table = calloc(1, sizeof(*cluster->table));
-    if (!cluster->table) {
-        return;
+    if (!table_has_room(&daemon->tables, uid)) {
+        table_free_of_gone(daemon);
     }
-    cluster->table->daemon = daemon;
-    cluster->table->cluster = cluster;
-    daemon->table_count++;
-    rbi_publish_table(daemon, cluster);
+    cluster->table = table_has_room(&daemon->tables, uid) ? table_new(daemon, cluster, uid) : NULL;
+    if (cluster->table) {
+        rbi_publish_table(daemon, cluster);
+    }
 }
 
 void rbi_table_follow(struct rbi_cluster *cluster,
@@ -219,7 +260,9 @@ void rbi_table_free(struct rbi_cluster *cluster)
             rbi_blob_release(own->daemon, own->key);
             rbi_blob_release(own->daemon, own->old_key);
         }
-        own->daemon->table_count--;
+        rbi_share_return(own->share, 1);
+        rbi_list_remove(&own->in_tables);
+        own->daemon->tables.count--;
         free(own->members);
         free(own);
         cluster->table = NULL;

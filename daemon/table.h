@@ -12,18 +12,33 @@
  */
 #include "bus/directory.h"
 #include "bus/table.h"
+#include "daemon/list.h"
 #include "daemon/loop.h"
+#include "daemon/share.h"
 
 struct rbi_cluster;
 struct rbi_daemon;
 
-/** Clusters with a table at most: a third of a MiB each. Beyond that callers build their own. */
-#define RBI_CLUSTER_TABLES_MAX 64U
+/**
+ * Clusters with a table at most: a third of a MiB each. Beyond that callers build their own. Of
+ * these a user causes its fair share (share.h): 64 while it is the only one.
+ */
+#define RBI_CLUSTER_TABLES_MAX 128U
+
+/** All of them, and who caused them. */
+struct rbi_tables {
+    struct rbi_list all;
+    struct rbi_shares users;
+    uint32_t count;
+};
+void rbi_tables_init(struct rbi_tables *tables);
 
 struct rbi_cluster_table {
     struct rbi_daemon *daemon;
     struct rbi_cluster *cluster;
-    struct rbi_table table; /* finished, in the blobs under key; its owners are the blob's */
+    struct rbi_list in_tables;
+    struct rbi_share *share; /* of the user who asked for it first */
+    struct rbi_table table;  /* finished, in the blobs under key; its owners are the blob's */
     struct rbi_table_member *members;
     uint64_t key;     /* 0: none yet */
     uint64_t old_key; /* to be released when the snapshot is out; 0: none */
@@ -37,8 +52,11 @@ struct rbi_cluster_table {
     struct rbi_loop_timer timer;
 };
 
-/** Somebody sends to it by key: from now on it has a table, if there is room for one. */
-void rbi_table_want(struct rbi_daemon *daemon, struct rbi_cluster *cluster);
+/**
+ * Somebody sends to it by key: from now on it has a table, if @p uid may cause one more. Where it
+ * may not, tables of users who have no connection any more make room.
+ */
+void rbi_table_want(struct rbi_daemon *daemon, struct rbi_cluster *cluster, uint32_t uid);
 /**
  * The snapshot that is about to be published. Small changes are in the directory afterwards.
  * @param instances  head->instance_count of them, then those who are absent

@@ -54,6 +54,7 @@ struct rbi_keyed {
     uint32_t *shielded;    /* bit by member */
     unsigned room;         /* of members, ends, bits */
     uint8_t stale;         /* RBI_KEYED_*; not 0: the cold way */
+    bool self_made;        /* the daemon did not have it */
     struct rbi_bound bound;
 };
 

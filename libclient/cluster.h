@@ -87,7 +87,7 @@ struct rbi_cluster {
     struct rbi_cluster **imports; /* the same of other businesses, in order */
     unsigned import_count;
     unsigned importers;        /* clusters that have this one among their imports */
-    bool keyed_told;           /* the daemon that we are connected to knows that keys are used */
+    uint64_t keyed_told_ns;    /* when our daemon was told that keys are used; 0: not yet */
     bool named;                /* the application has targeted it, wholly or in part */
     bool whole;                /* wholly: all is so for its importers, too */
     struct rbi_policy *policy; /* NULL: the defaults */

@@ -412,7 +412,7 @@ int ringbus_unwatch(struct ringbus *bus, const char *prefix)
 
 static void resend_cluster(struct ringbus *bus, struct rbi_cluster *cluster)
 {
-    cluster->keyed_told = false;
+    cluster->keyed_told_ns = 0;
     for (unsigned m = 0; m < cluster->member_count; m++) {
         if (cluster->members[m].pinned) {
             send_target(bus, cluster->members[m].path);

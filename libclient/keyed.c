@@ -12,6 +12,8 @@
 
 /* So long an instance that joins may take until its link is READY. */
 #define JOIN_NS (1000 * RBI_NS_PER_MS)
+/* So often at most the daemon is told again that a table which it did not have is in use. */
+#define TELL_NS (10000 * RBI_NS_PER_MS)
 
 static bool bit_get(const uint32_t *bits, unsigned i)
 {
@@ -110,9 +112,9 @@ static int use_members(struct ringbus *bus,
         keyed->owners = malloc(bytes);
         keyed->fingerprint = 0;
     }
-    const bool there =
-        keyed->owners != NULL &&
-        (read_table(bus, keyed, fingerprint, bytes, count) || build(keyed, shape, members, count));
+    const bool read = keyed->owners != NULL && read_table(bus, keyed, fingerprint, bytes, count);
+    const bool there = read || (keyed->owners != NULL && build(keyed, shape, members, count));
+    keyed->self_made = !read;
     free(keyed->members);
     keyed->members = there ? members : NULL;
     if (!there) {
@@ -270,12 +272,18 @@ static void look_at_members(const struct rbi_cluster *cluster, struct rbi_choice
     }
 }
 
-/* The daemon is to have the table ready: for the next who asks, and for the next change. */
-static void tell_keyed(struct ringbus *bus, struct rbi_cluster *cluster)
+/*
+ * The daemon is to have the table ready: for the next who asks, and for the next change. It does
+ * not answer, and may have no room or find no right to it: then ours does, and it is told again.
+ */
+static void
+tell_keyed(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_keyed *keyed)
 {
     const struct rbi_wire_keyed body = {.cluster = cluster->id};
-    if (!cluster->keyed_told && cluster->named) {
-        cluster->keyed_told = rbi_control_send(bus, RBI_WIRE_KEYED, &body, NULL, 0) != 0;
+    const bool told = cluster->keyed_told_ns != 0 && bus->now_ns - cluster->keyed_told_ns < TELL_NS;
+    if (cluster->named && keyed->self_made && keyed->table.member_count != 0 && !told &&
+        rbi_control_send(bus, RBI_WIRE_KEYED, &body, NULL, 0) != 0) {
+        cluster->keyed_told_ns = bus->now_ns;
     }
 }
 
@@ -295,7 +303,7 @@ int rbi_keyed_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_
     int r = use_members(bus, keyed, &shape, members, count);
     if (r == 0) {
         look_at_members(cluster, choice);
-        tell_keyed(bus, cluster);
+        tell_keyed(bus, cluster, keyed);
         r = bound ? rbi_bound_make(choice, policy->hash_bound) : 0;
     }
     if (r == 0) {

@@ -2,7 +2,9 @@
 /*
  * Slot tables in the directory (scenarios 84 and 85): once somebody sends to a cluster by key the
  * daemon has its table ready, byte by byte the one that a caller builds, and follows each change
- * before it tells of it; what nobody names any more goes. Who comes later builds nothing.
+ * before it tells of it; what nobody names any more goes. Who comes later builds nothing. It does
+ * so for who may send there, and of each user no more than its fair share: whom it does not serve
+ * builds the same.
  */
 #include "libclient/internal.h"
 #include "support/bus.h"
@@ -12,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define STORE "/game/eu/pc/w1/data/store"
 #define MANY  24U
@@ -131,10 +134,171 @@ static void test_tables(void **state)
     node_close(&second);
 }
 
+/* ---- whose tables ---------------------------------------------------------------------------- */
+
+#define HOSTILE  61001U
+#define FRIENDLY 61002U
+#define OTHERS   100U /* clusters of one instance each */
+#define ALONE    64U  /* tables of a user while it is the only one */
+
+static struct raw others[OTHERS];
+
+static uint64_t other_id(unsigned i)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/game/eu/pc/w1/many/c%u", i);
+    return rbi_cluster_id(path, strlen(path));
+}
+
+static void open_others(void)
+{
+    char path[64];
+    for (unsigned i = 0; i < OTHERS; i++) {
+        (void)snprintf(path, sizeof path, "/game/eu/pc/w1/many/c%u/1", i);
+        CHECK(raw_up(&others[i], cluster.socket, path) == 0);
+    }
+}
+
+static void close_others(void)
+{
+    for (unsigned i = 0; i < OTHERS; i++) {
+        raw_close(&others[i]);
+    }
+}
+
+/* A client of a user: that is who it was when it connected. */
+static void raw_up_as(struct raw *raw, unsigned uid)
+{
+    CHECK(seteuid(uid) == 0);
+    const int up = raw_up(raw, cluster.socket, "");
+    CHECK(seteuid(0) == 0);
+    CHECK(up == 0);
+}
+
+/* Asks for the tables of some of the others. @return how many there are after that */
+static uint64_t ask_for(struct raw *raw, unsigned from, unsigned count)
+{
+    for (unsigned i = from; i < from + count; i++) {
+        const struct rbi_wire_keyed body = {.cluster = other_id(i)};
+        CHECK(raw_send(raw, RBI_WIRE_KEYED, &body, NULL, 0) == 0);
+    }
+    /* It is not answered; what comes after it is. */
+    CHECK(raw_set_state(raw, RBI_ENDPOINT_BUSY) == 0);
+    return raw_status(cluster.socket, "slot_tables");
+}
+
+/* A caller of a user, with a link to the one store. */
+static void open_caller(struct node *node, unsigned uid)
+{
+    struct ringbus_addr store;
+    memset(node, 0, sizeof *node);
+    CHECK(seteuid(uid) == 0);
+    node_open(node, &cluster, NULL);
+    CHECK(seteuid(0) == 0);
+    CHECK(ringbus_target(node->bus, STORE, NULL, &store) == 0);
+    RUN_UNTIL(node->events[RINGBUS_EVENT_READY] == 1, NODE_MS, node, &stores[1]);
+    CHECK(ringbus_send(node->bus, &store, 7, "", 0, RINGBUS_KEY) == 1);
+}
+
+/* What it had said to the daemon before has been handled. */
+static void wait_for_control(struct node *node)
+{
+    struct ringbus_addr other;
+    CHECK(ringbus_target(node->bus, "/game/eu/pc/w1/many/c0", NULL, &other) == 0);
+    RUN_UNTIL(rbi_cluster_find(node->bus, other_id(0))->known, NODE_MS, node);
+}
+
+/* Whoever may send to none of a cluster's instances has no table made of it. */
+static void test_no_right_no_table(void **state)
+{
+    (void)state;
+    struct raw hostile;
+    if (geteuid() != 0) {
+        skip();
+    }
+    open_others();
+    raw_up_as(&hostile, HOSTILE);
+    assert_int_equal(ask_for(&hostile, 0, 8), 0);
+    raw_close(&hostile);
+    /* Not because there is nothing to be made. */
+    raw_up_as(&hostile, 0);
+    assert_int_equal(ask_for(&hostile, 0, 8), 8);
+    raw_close(&hostile);
+    close_others();
+}
+
+/* Features 2.11: one user asks for all there are, and gets its share; the others find theirs. */
+static void test_hostile_user_takes_its_share(void **state)
+{
+    (void)state;
+    struct raw hostile;
+    struct raw friendly;
+    if (geteuid() != 0) {
+        skip();
+    }
+    open_others();
+    memset(stores, 0, sizeof stores);
+    open_store(1); /* a table is named by its instances: another than theirs */
+    raw_up_as(&hostile, HOSTILE);
+    assert_int_equal(ask_for(&hostile, 0, OTHERS), ALONE);
+    assert_int_equal(ask_for(&hostile, 0, OTHERS), ALONE);
+
+    /* Of its user nobody has another one made: the caller has built its own. */
+    open_caller(&first, HOSTILE);
+    wait_for_control(&first);
+    assert_int_equal(raw_status(cluster.socket, "slot_tables"), ALONE);
+    const struct rbi_keyed *own = keyed_of(&first);
+    assert_true(own->fingerprint != 0);
+    assert_false(is_published(&first, own->fingerprint));
+
+    /* Another user's is made, and is the same to the byte. */
+    open_caller(&second, 0);
+    RUN_UNTIL(is_published(&second, own->fingerprint), NODE_MS, &first, &second, &stores[1]);
+    assert_true(is_published(&first, own->fingerprint)); /* which compares it with its own */
+    assert_true(keyed_of(&second)->fingerprint == own->fingerprint);
+    assert_memory_equal(keyed_of(&second)->owners, own->owners,
+                        rbi_table_owner_bytes(&own->table.shape));
+    assert_int_equal(raw_status(cluster.socket, "slot_tables"), ALONE + 1);
+
+    /* The next user finds some of what is left, while the first is there; then what it left. */
+    raw_up_as(&friendly, FRIENDLY);
+    const uint64_t some = ask_for(&friendly, 0, OTHERS) - ALONE - 1;
+    assert_in_range(some, 12, 63);
+    node_close(&first);
+    raw_close(&hostile);
+    const uint64_t end_ms = test_now_ms() + NODE_MS;
+    uint64_t left = ask_for(&friendly, 0, OTHERS);
+    while (left > ALONE) { /* it is still being closed */
+        CHECK(test_now_ms() < end_ms);
+        left = ask_for(&friendly, 0, OTHERS);
+    }
+    assert_in_range(left, 1 + some + 20, ALONE);
+    raw_close(&friendly);
+    node_close(&second);
+    node_close(&stores[1]);
+    close_others();
+}
+
 static int setup(void **state)
 {
     (void)state;
     return cluster_up(&cluster, "quota: {connects: 100000}\n");
+}
+
+/* Users without a right to the clusters of others, and with one. */
+static int setup_closed(void **state)
+{
+    (void)state;
+    return cluster_up(&cluster, "quota: {connects: 100000, control: 100000}\n"
+                                "rights: {rules: [{id: hostile, action: deny, uid: 61001, "
+                                "verbs: [connect], to: /game/**}]}\n");
+}
+
+static int setup_open(void **state)
+{
+    (void)state;
+    return cluster_up(&cluster, "quota: {connects: 100000, control: 100000}\n"
+                                "rights: {otherwise: allow}\n");
 }
 
 static int teardown(void **state)
@@ -148,6 +312,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_tables, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_right_no_table, setup_closed, teardown),
+        cmocka_unit_test_setup_teardown(test_hostile_user_takes_its_share, setup_open, teardown),
     };
     return cmocka_run_group_tests_name("table", tests, NULL, NULL);
 }
