@@ -15,6 +15,12 @@ bool machine_full(void);
 /** One of two numbers: of the full form, and of the sample. */
 #define FULL_OR(full, sample) (machine_full() ? (full) : (sample))
 
+/**
+ * A bound on time is met in one of so many rounds, whatever else the machine does beside: what
+ * breaks it breaks it in all. What must be so in any case is checked in each round.
+ */
+#define MACHINE_ROUNDS 3U
+
 uint64_t machine_now_ns(void);
 void machine_spin_ns(uint64_t ns);
 
