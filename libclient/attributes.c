@@ -171,7 +171,7 @@ int rbi_attributes_resolve(struct ringbus *bus,
     }
     attributes->present |= RBI_ATTRIBUTE_EPOCH;
     attributes->epoch = (uint16_t)cluster->epoch;
-    attributes->diverted = cluster->diverted;
+    attributes->diverted = rbi_divert_take(bus, end, by->key);
     *out = end;
     return 0;
 }

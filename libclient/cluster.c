@@ -152,19 +152,26 @@ static RBI_COLD struct rbi_end *pick_key_cold(struct ringbus *bus,
                                               uint64_t key)
 {
     const struct rbi_keyed *keyed = &choice->keyed;
+    struct rbi_end *end = NULL;
+    bool away = false;
     if ((keyed->stale & RBI_KEYED_STALE) != 0 && rbi_keyed_make(bus, cluster, choice) != 0) {
         cluster->refusal.error = RINGBUS_E_NO_MEMORY;
         return NULL;
     }
     if ((keyed->stale & RBI_KEYED_BOUND) != 0) {
-        struct rbi_end *end = rbi_bound_end(choice, key, &cluster->diverted);
-        return end != NULL ? end : rbi_keyed_elsewhere(cluster, choice, key);
+        end = rbi_bound_end(choice, key, &away);
+    } else {
+        const uint16_t owner = keyed->owners[rbi_table_slot(key, keyed->table.shape.slots)];
+        end = owner < keyed->table.member_count ? keyed->ends[owner] : NULL;
     }
-    const uint16_t owner = keyed->owners[rbi_table_slot(key, keyed->table.shape.slots)];
-    if (owner < keyed->table.member_count && keyed->ends[owner] != NULL) {
-        return keyed->ends[owner];
+    if (end == NULL) {
+        end = rbi_keyed_elsewhere(cluster, choice, key);
+        away = end != NULL;
     }
-    return rbi_keyed_elsewhere(cluster, choice, key);
+    if (away) {
+        rbi_divert_note(bus, end, key);
+    }
+    return end;
 }
 
 static inline struct rbi_end *pick_from(struct ringbus *bus,
@@ -386,7 +393,6 @@ static struct rbi_choice *route(struct ringbus *bus,
                                 struct rbi_routed *routed)
 {
     cluster->refusal = (struct rbi_refusal){.error = 0};
-    cluster->diverted = false;
     routed->end = NULL;
     if (!is_chosen(bus, cluster)) {
         return NULL;

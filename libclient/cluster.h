@@ -93,7 +93,6 @@ struct rbi_cluster {
     struct rbi_policy *policy; /* NULL: the defaults */
     struct rbi_route_classes classes;
     struct rbi_refusal refusal; /* of the last pick that found nobody */
-    bool diverted;              /* the last pick by key went to another rank, as the policy says */
     struct rbi_target_terms target;
     struct rbi_member *members; /* sorted by instance */
     unsigned member_count;

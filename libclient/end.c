@@ -478,5 +478,8 @@ void rbi_end_free(struct ringbus *bus, struct rbi_end *end)
     if (bus->loop_end == end) {
         bus->loop_end = NULL;
     }
+    if (bus->divert.end == end) {
+        bus->divert.end = NULL;
+    }
     free(end);
 }

@@ -51,6 +51,8 @@ enum rbi_end_phase {
 #define RBI_HINDERED_CLAIM  1U /* a claim is open: nothing else may be written */
 #define RBI_HINDERED_RIGHTS 2U /* not every method may be sent (rights.c) */
 #define RBI_HINDERED_LIMIT  4U /* what is sent is asked for: limiter is not NULL (limit.h) */
+/* It was picked in the place of a key's owner, and its next message is to say so (divert.h). */
+#define RBI_HINDERED_DIVERTED 8U
 
 /** Our end of a link. The first lines are the hot path's. */
 struct rbi_end {

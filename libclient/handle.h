@@ -6,6 +6,7 @@
 #include "bus/link.h"
 #include "bus/pidf.h"
 #include "libclient/control.h"
+#include "libclient/divert.h"
 #include "libclient/drain.h"
 #include "libclient/error.h"
 #include "libclient/event.h"
@@ -88,6 +89,7 @@ struct ringbus {
     struct rbi_asks asks;
     struct rbi_outcome_table outcomes;
     struct rbi_probe probe;
+    struct rbi_divert divert;
     struct rbi_kept_messages kept;
     struct rbi_events events;
     ringbus_message_fn on_message;

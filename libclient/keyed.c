@@ -338,7 +338,6 @@ rbi_keyed_elsewhere(struct rbi_cluster *cluster, const struct rbi_choice *choice
     for (unsigned rank = 1; failover && rank < keyed->table.shape.ranks; rank++) {
         const uint16_t next = rbi_table_owner(keyed->owners, slots, rank, slot);
         if (next < keyed->table.member_count && keyed->ends[next] != NULL) {
-            cluster->diverted = true;
             return keyed->ends[next];
         }
     }

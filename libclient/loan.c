@@ -72,8 +72,9 @@ int ringbus_loan_return(struct ringbus *bus, struct ringbus_loan *loan)
  * chunk + 1 or, in a lane, the life of the link}
  */
 
-/* Beside the flags of the caller: it was for any instance. */
-#define CLAIM_FOR_ANY 0x80000000U
+/* Beside the flags of the caller: it was for any instance; it goes past its key's owner. */
+#define CLAIM_FOR_ANY  0x80000000U
+#define CLAIM_DIVERTED 0x40000000U
 
 enum { CLAIM_NONE = 0, CLAIM_LANE = 1, CLAIM_CHUNK = 2 };
 
@@ -92,17 +93,20 @@ static void note_claim(struct ringbus_claim *claim,
     claim->opaque[5] = where;
 }
 
-static int
-claim_lane(struct ringbus *bus, struct rbi_end *end, uint64_t size, struct ringbus_claim *out)
+static int claim_lane(struct ringbus *bus,
+                      struct rbi_end *end,
+                      uint64_t size,
+                      unsigned words,
+                      struct ringbus_claim *out)
 {
     unsigned char *body = NULL;
-    const uint64_t bytes = RBI_RECORD_TAG + size;
+    const uint64_t bytes = RBI_RECORD_TAG + 8U * words + size;
     const int r = rbi_send_reserve(bus, end, bytes, &body);
     if (RBI_UNLIKELY(r != 0)) {
         return r;
     }
     end->hindered |= RBI_HINDERED_CLAIM;
-    out->data = body + RBI_RECORD_TAG;
+    out->data = body + RBI_RECORD_TAG + 8U * words;
     return 0;
 }
 
@@ -115,6 +119,7 @@ static int do_claim(struct ringbus *bus,
 {
     struct rbi_end *end = NULL;
     struct rbi_chunk chunk = {.idx = 0};
+    unsigned more = 0;
     if (to == NULL || out == NULL) {
         return rbi_fail(bus, RINGBUS_E_ARGUMENT, "no address or no place for the claim");
     }
@@ -130,6 +135,7 @@ static int do_claim(struct ringbus *bus,
         return r;
     }
     if (end->hindered != 0) {
+        more = (flags & RINGBUS_KEY) != 0 && rbi_divert_take(bus, end, key) ? CLAIM_DIVERTED : 0U;
         r = rbi_send_hindered(bus, end, 0);
         if (r != 0) {
             return r;
@@ -141,7 +147,7 @@ static int do_claim(struct ringbus *bus,
     }
     memset(out, 0, sizeof *out);
     if (size <= bus->inline_max) {
-        r = claim_lane(bus, end, size, out);
+        r = claim_lane(bus, end, size, more != 0 ? RBI_DIVERT_CLAIM_WORDS : 0U, out);
     } else {
         r = rbi_send_chunk(bus, end, size, &chunk);
         out->data = r == 0 ? chunk.data : NULL;
@@ -149,7 +155,7 @@ static int do_claim(struct ringbus *bus,
     if (r == 0) {
         out->size = size;
         note_claim(out, size <= bus->inline_max ? CLAIM_LANE : CLAIM_CHUNK, end, key,
-                   flags | (to->instance == RINGBUS_ANY ? CLAIM_FOR_ANY : 0U),
+                   flags | more | (to->instance == RINGBUS_ANY ? CLAIM_FOR_ANY : 0U),
                    size <= bus->inline_max ? end->link_life : (uint64_t)chunk.idx + 1);
     }
     return r;
@@ -211,6 +217,33 @@ static void end_claim(struct ringbus *bus, struct rbi_end *end, struct ringbus_c
     memset(claim, 0, sizeof *claim);
 }
 
+/* One that goes past its key's owner: the words before the payload say so. */
+static RBI_COLD int commit_diverted(struct ringbus *bus,
+                                    struct rbi_end *end,
+                                    const struct ringbus_claim *claim,
+                                    uint64_t size)
+{
+    const unsigned flags = (unsigned)claim->opaque[4];
+    const uint64_t head = RBI_RECORD_TAG + 8U * RBI_DIVERT_CLAIM_WORDS;
+    unsigned char *body = (unsigned char *)claim->data - head;
+    struct rbi_attributes attributes;
+    rbi_divert_say(bus, end, &attributes);
+    memcpy(body, &claim->opaque[3], sizeof claim->opaque[3]);
+    memset(body + RBI_RECORD_TAG, 0, 8U * RBI_DIVERT_CLAIM_WORDS);
+    (void)rbi_attributes_encode(&attributes, body + RBI_RECORD_TAG);
+    rbi_send_commit(
+        bus, end, head + size,
+        rbi_record_meta(RBI_RECORD_ONEWAY,
+                        RBI_RECORD_KEY | RBI_RECORD_ANY | RBI_RECORD_ATTRIBUTES |
+                            ((flags & RINGBUS_IDEMPOTENT) != 0 ? RBI_RECORD_IDEMPOTENT : 0U),
+                        RBI_DIVERT_CLAIM_WORDS, 0),
+        flags & RINGBUS_MORE);
+    rbi_count(bus, RBI_COUNTER_sent, 1);
+    rbi_count(bus, RBI_COUNTER_sent_bytes, size);
+    rbi_count(bus, RBI_COUNTER_diverted, 1);
+    return 1;
+}
+
 static int commit_lane(struct ringbus *bus,
                        struct rbi_end *end,
                        const struct ringbus_claim *claim,
@@ -218,6 +251,9 @@ static int commit_lane(struct ringbus *bus,
 {
     const unsigned flags = (unsigned)claim->opaque[4];
     unsigned char *data = claim->data;
+    if (RBI_UNLIKELY((flags & CLAIM_DIVERTED) != 0)) {
+        return commit_diverted(bus, end, claim, size);
+    }
     memcpy(data - RBI_RECORD_TAG, &claim->opaque[3], sizeof claim->opaque[3]);
     rbi_send_commit(
         bus, end, RBI_RECORD_TAG + size,
@@ -237,17 +273,25 @@ static int commit_chunk(struct ringbus *bus,
                         const struct ringbus_claim *claim,
                         uint64_t size)
 {
-    const unsigned for_any = (claim->opaque[4] & CLAIM_FOR_ANY) != 0 ? RBI_RECORD_ANY : 0U;
+    const unsigned said = (unsigned)claim->opaque[4];
+    const unsigned for_any = (said & CLAIM_FOR_ANY) != 0 ? RBI_RECORD_ANY : 0U;
+    const bool diverted = (said & CLAIM_DIVERTED) != 0;
+    struct rbi_attributes attributes;
+    if (diverted) {
+        rbi_divert_say(bus, end, &attributes);
+    }
     const struct ringbus_part part = {.data = claim->data, .size = size};
     const struct rbi_outgoing out = {.kind = RBI_RECORD_ONEWAY,
-                                     .flags = (unsigned)claim->opaque[4] & ~CLAIM_FOR_ANY,
+                                     .flags = said & ~(CLAIM_FOR_ANY | CLAIM_DIVERTED),
                                      .record_flags = for_any,
                                      .key = claim->opaque[3],
                                      .parts = &part,
                                      .part_count = 1,
                                      .size = size,
-                                     .chunk = (uint32_t)(claim->opaque[5] - 1)};
+                                     .chunk = (uint32_t)(claim->opaque[5] - 1),
+                                     .attributes = diverted ? &attributes : NULL};
     const int r = rbi_send_one(bus, end, &out);
+    rbi_count(bus, RBI_COUNTER_diverted, r == 0 && diverted ? 1 : 0);
     return r == 0 ? 1 : r;
 }
 

@@ -85,6 +85,21 @@ static int send_on(struct ringbus *bus, struct rbi_end *to, const struct rbi_out
     return r;
 }
 
+/* It goes to another than its key's owner, as the policy says. */
+static void say_diverted(struct ringbus *bus,
+                         const struct rbi_end *to,
+                         struct rbi_outgoing *out,
+                         struct rbi_attributes *space)
+{
+    if (out->attributes != NULL) {
+        *space = *out->attributes;
+        space->diverted = true;
+    } else {
+        rbi_divert_say(bus, to, space);
+    }
+    out->attributes = space;
+}
+
 /* Whom one goes on to, by all that was said of it; NULL: nobody now. */
 static struct rbi_end *
 pick_next(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_returned *returned)
@@ -135,6 +150,10 @@ static bool go_on(struct ringbus *bus, struct rbi_end *end, const struct rbi_ret
         struct rbi_end *to = pick_next(bus, cluster, returned);
         if (to == NULL || !to->usable) {
             break;
+        }
+        struct rbi_attributes marked;
+        if (keyed && rbi_divert_take(bus, to, record->key)) {
+            say_diverted(bus, to, &out, &marked);
         }
         if (send_on(bus, to, &out) == 0) {
             if (record->kind == RBI_RECORD_REQ) {

@@ -263,7 +263,14 @@ int rbi_send_one(struct ringbus *bus, struct rbi_end *end, const struct rbi_outg
 
 int rbi_send_new(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out)
 {
-    if (RBI_LIKELY((end->hindered & RBI_HINDERED_LIMIT) == 0)) {
+    if (RBI_LIKELY((end->hindered & (RBI_HINDERED_LIMIT | RBI_HINDERED_DIVERTED)) == 0)) {
+        return rbi_send_one(bus, end, out);
+    }
+    if ((out->flags & RINGBUS_KEY) != 0 && (out->record_flags & RBI_RECORD_ANY) != 0 &&
+        rbi_divert_take(bus, end, out->key)) {
+        return rbi_divert_send(bus, end, out);
+    }
+    if ((end->hindered & RBI_HINDERED_LIMIT) == 0) {
         return rbi_send_one(bus, end, out);
     }
     const uint32_t method = out->attributes != NULL ? out->attributes->method : 0;

@@ -37,6 +37,7 @@ int rbi_send_no_peer(struct ringbus *bus, const struct ringbus_addr *to)
 {
     struct rbi_pidf peer;
     memcpy(&peer, to, sizeof peer);
+    rbi_divert_forget(bus);
     if (bus->closing) {
         rbi_count(bus, RBI_COUNTER_no_peer, 1);
         return rbi_fail_fast(bus, RINGBUS_E_CLOSED, &peer, 0); /* its name is another's */

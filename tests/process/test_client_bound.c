@@ -100,8 +100,9 @@ static void test_busy_owner(void **state)
     struct ringbus_message_options options = {
         .struct_size = sizeof options, .flags = RINGBUS_KEY, .key = 7};
     const struct ringbus_part part = {"x", 1};
-    for (unsigned i = 0; i < BURST; i++) {
-        CHECK(ringbus_send_with(caller.bus, &any, &part, 1, &options) == 1);
+    for (unsigned i = 0; i < BURST; i++) { /* marked with options and without */
+        CHECK((i % 2 == 0 ? ringbus_send_with(caller.bus, &any, &part, 1, &options)
+                          : ringbus_send(caller.bus, &any, 7, "x", 1, RINGBUS_KEY)) == 1);
     }
     RUN_UNTIL(got() == 101 + BURST, NODE_MS, ALL);
     const uint64_t stayed = caches[home].messages - 101;

@@ -57,7 +57,10 @@ struct ringbus_reply_to {
 #define RINGBUS_MESSAGE_REDELIVERED 0x20U /**< an instance that ended may have handled it before */
 /** A reply that no instance gave, but a mock or a local callback (ringbus_degrade()). */
 #define RINGBUS_MESSAGE_MOCKED 0x40U
-/** Its key is another instance's, whom the sender could not reach: `divert` of the target. */
+/**
+ * Its key is another instance's, whom the sender passed over: shielded (balance.on_shield), too
+ * busy (hash_bound), or out of reach (`divert` of the target).
+ */
 #define RINGBUS_MESSAGE_DIVERTED 0x80U
 
 /** Labels of a message, for routing by parameter. */
