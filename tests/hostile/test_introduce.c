@@ -4,6 +4,7 @@
  * server: refused with the reason, and nobody keeps a descriptor or a mapping of it.
  */
 #include "hostile/attack.h"
+#include "hostile/flaw.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,8 +19,6 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
-
-#define SEALS_ALL (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 
 static unsigned next_instance = 10;
 
@@ -38,197 +37,6 @@ static int introduce(int side, uint64_t bytes, int bell)
                                bytes, bell);
 }
 
-/* ---- memory that is none ----------------------------------------------------------------- */
-
-enum flaw {
-    FLAW_NONE,
-    FLAW_FILE,
-    FLAW_TMPFS_FILE,
-    FLAW_PIPE,
-    FLAW_DEV_NULL,
-    FLAW_DEV_ZERO,
-    FLAW_SOCKET,
-    FLAW_EVENTFD,
-    FLAW_EPOLL,
-    FLAW_FOLDER,
-    FLAW_PIDFD,
-    FLAW_TIMER,
-    FLAW_PATH_ONLY,
-    FLAW_WRITE_ONLY,
-    FLAW_NO_SEALS,
-    FLAW_NO_SHRINK,
-    FLAW_NO_GROW,
-    FLAW_NO_FUTURE_WRITE,
-    FLAW_NO_SEAL,
-    FLAW_OTHER_SEAL,
-    FLAW_HUGE_PAGES,
-    FLAW_SHORT,
-    FLAW_LONG,
-    FLAW_UNEVEN,
-    FLAW_EMPTY,
-    FLAW_TEBIBYTE,
-    FLAW_HOLE,
-    FLAW_MAGIC,
-    FLAW_VERSION,
-    FLAW_KIND_NEXT,
-    FLAW_KIND_DIRECTORY,
-    FLAW_KIND_0,
-    FLAW_FINGERPRINT,
-    FLAW_SIZE_FIELD,
-    FLAW_COUNT
-};
-
-static int make_file(const char *folder, uint64_t bytes)
-{
-    char path[64];
-    (void)snprintf(path, sizeof(path), "%s/hostile-XXXXXX", folder);
-    const int fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0) {
-        (void)unlink(path);
-        (void)!ftruncate(fd, (off_t)bytes);
-    }
-    return fd;
-}
-
-static int one_of(int fds[2])
-{
-    (void)close(fds[1]);
-    return fds[0];
-}
-
-/** Descriptors that are not memory at all; -1 when the flaw is another. */
-static int make_strange(enum flaw flaw, uint64_t bytes)
-{
-    int pair[2];
-    switch ((int)flaw) {
-    case FLAW_FILE:
-        return make_file("/var/tmp", bytes);
-    case FLAW_TMPFS_FILE:
-        return make_file("/dev/shm", bytes);
-    case FLAW_PIPE:
-        return pipe2(pair, O_CLOEXEC) == 0 ? one_of(pair) : -1;
-    case FLAW_DEV_NULL:
-        return open("/dev/null", O_RDWR | O_CLOEXEC);
-    case FLAW_DEV_ZERO:
-        return open("/dev/zero", O_RDWR | O_CLOEXEC);
-    case FLAW_SOCKET:
-        return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0 ? one_of(pair) : -1;
-    case FLAW_EVENTFD:
-        return eventfd(0, EFD_CLOEXEC);
-    case FLAW_EPOLL:
-        return epoll_create1(EPOLL_CLOEXEC);
-    case FLAW_PIDFD:
-        return (int)syscall(SYS_pidfd_open, getpid(), 0);
-    case FLAW_TIMER:
-        return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
-    case FLAW_FOLDER:
-        return open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    default:
-        return -1;
-    }
-}
-
-static int seals_of(enum flaw flaw)
-{
-    switch ((int)flaw) {
-    case FLAW_NO_SEALS:
-        return 0;
-    case FLAW_NO_SHRINK:
-        return SEALS_ALL & ~F_SEAL_SHRINK;
-    case FLAW_NO_GROW:
-        return SEALS_ALL & ~F_SEAL_GROW;
-    case FLAW_NO_FUTURE_WRITE:
-        return SEALS_ALL & ~F_SEAL_FUTURE_WRITE;
-    case FLAW_NO_SEAL:
-        return SEALS_ALL & ~F_SEAL_SEAL;
-    case FLAW_OTHER_SEAL: /* of whom nobody wants to write: no owner's memory */
-        return (SEALS_ALL & ~F_SEAL_FUTURE_WRITE) | F_SEAL_WRITE;
-    default:
-        return SEALS_ALL;
-    }
-}
-
-static struct rbi_side make_head(enum flaw flaw, enum rbi_segment_kind kind, uint64_t bytes)
-{
-    struct rbi_side side;
-    memset(&side, 0, sizeof(side));
-    side.segment = (struct rbi_segment_header){
-        .magic = RBI_SEGMENT_MAGIC + (flaw == FLAW_MAGIC),
-        .version = RBI_LAYOUT_VERSION + (flaw == FLAW_VERSION),
-        .kind = flaw == FLAW_KIND_NEXT        ? (uint32_t)kind % 3 + 1
-                : flaw == FLAW_KIND_DIRECTORY ? RBI_SEGMENT_DIRECTORY
-                : flaw == FLAW_KIND_0         ? 0
-                                              : (uint32_t)kind,
-        .fingerprint = rbi_layout_fingerprint() + (flaw == FLAW_FINGERPRINT),
-        .size_bytes = bytes + (flaw == FLAW_SIZE_FIELD ? RBI_PAGE : 0)};
-    if (kind == RBI_SEGMENT_SIDE) {
-        side.lane_offset = RBI_PAGE;
-        side.lane_capacity = PEER_LANE_CAPACITY;
-        side.returns_offset = sizeof(struct rbi_side);
-        side.returns_capacity = PEER_RETURNS;
-    }
-    return side;
-}
-
-/** The same memory, opened anew in another way. */
-static int reopen(int fd, int flags)
-{
-    char path[32];
-    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    const int again = open(path, flags | O_CLOEXEC);
-    (void)close(fd);
-    return again;
-}
-
-/** Sealable as well, but its pages may be missing when they are touched; none is, here. */
-static int make_huge(void)
-{
-    const int fd = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
-    if (fd < 0) {
-        return open("/dev/null", O_RDWR | O_CLOEXEC); /* no huge pages in this kernel */
-    }
-    (void)!ftruncate(fd, 2 << 20);
-    assert_int_equal(fcntl(fd, F_ADD_SEALS, SEALS_ALL), 0);
-    return fd;
-}
-
-static int make_bad(enum flaw flaw, enum rbi_segment_kind kind, uint64_t bytes)
-{
-    const int strange = make_strange(flaw, bytes);
-    if (strange >= 0) {
-        return strange;
-    }
-    const struct rbi_side head = make_head(flaw, kind, bytes);
-    const uint64_t size = flaw == FLAW_SHORT      ? bytes - RBI_PAGE
-                          : flaw == FLAW_LONG     ? bytes + RBI_PAGE
-                          : flaw == FLAW_UNEVEN   ? bytes - 1
-                          : flaw == FLAW_EMPTY    ? 0
-                          : flaw == FLAW_TEBIBYTE ? UINT64_C(1) << 40
-                                                  : bytes;
-    if (flaw == FLAW_HUGE_PAGES) {
-        return make_huge();
-    }
-    const int fd = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    assert_true(fd >= 0);
-    assert_int_equal(ftruncate(fd, (off_t)size), 0);
-    if (flaw != FLAW_HOLE && flaw != FLAW_TEBIBYTE && size > 0) {
-        assert_int_equal(fallocate(fd, 0, 0, (off_t)size), 0);
-    }
-    if (size >= sizeof(head)) {
-        assert_int_equal(pwrite(fd, &head, sizeof(head), 0), sizeof(head));
-        if (kind == RBI_SEGMENT_PAGE && flaw == FLAW_HOLE) {
-            /* One page that is written has no hole. */
-            assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, RBI_PAGE),
-                             0);
-        }
-    }
-    assert_int_equal(fcntl(fd, F_ADD_SEALS, seals_of(flaw)), 0);
-    if (flaw == FLAW_PATH_ONLY) {
-        return reopen(fd, O_PATH);
-    }
-    return flaw == FLAW_WRITE_ONLY ? reopen(fd, O_WRONLY) : fd;
-}
-
 /* ---- registration ------------------------------------------------------------------------ */
 
 static int try_register(enum flaw page_flaw, enum flaw pool_flaw)
@@ -243,8 +51,8 @@ static int try_register(enum flaw page_flaw, enum flaw pool_flaw)
     rbi_text_set(&body.path, HOSTILE "/9");
     assert_int_equal(raw_connect(&raw, stage.cluster.socket), 0);
     assert_int_equal(raw_hello(&raw), 0);
-    const int fds[] = {make_bad(page_flaw, RBI_SEGMENT_PAGE, RBI_PAGE),
-                       make_bad(pool_flaw, RBI_SEGMENT_POOL, pool_bytes)};
+    const int fds[] = {flaw_make(page_flaw, RBI_SEGMENT_PAGE, RBI_PAGE),
+                       flaw_make(pool_flaw, RBI_SEGMENT_POOL, pool_bytes)};
     assert_int_equal(raw_send(&raw, RBI_WIRE_REGISTER, &body, fds, 2), 0);
     int code = 0;
     assert_int_equal(raw_receive(&raw, &message, RAW_TIMEOUT_MS), 0);
@@ -286,7 +94,7 @@ static void test_requester_side(void **state)
     (void)state;
     assert_int_equal(peer_offer(&peer), 0);
     for (int flaw = FLAW_NONE + 1; flaw < FLAW_COUNT; flaw++) {
-        const int side = make_bad((enum flaw)flaw, RBI_SEGMENT_SIDE, PEER_SIDE_BYTES);
+        const int side = flaw_make((enum flaw)flaw, RBI_SEGMENT_SIDE, PEER_SIDE_BYTES);
         const int code = introduce(side, PEER_SIDE_BYTES, peer.bell_copy);
         (void)close(side);
         if (code >= 0 || code <= -1000) {
@@ -325,7 +133,7 @@ static void test_server_side(void **state)
     (void)state;
     stage.scene->target_hostile = 1;
     for (int flaw = FLAW_NONE + 1; flaw < FLAW_COUNT; flaw++) {
-        const int side = make_bad((enum flaw)flaw, RBI_SEGMENT_SIDE, PEER_SIDE_BYTES);
+        const int side = flaw_make((enum flaw)flaw, RBI_SEGMENT_SIDE, PEER_SIDE_BYTES);
         another_peer();
         assert_int_equal(peer_introduced(&peer), 0);
         const uint64_t failed = stage.scene->failed;
