@@ -321,7 +321,7 @@ static int ask_next(struct ringbus *bus, struct rbi_ask *ask, uint64_t now_ns)
     return r;
 }
 
-/* Whoever is there; where the policy's balance is "all", whom the stages leave of them. */
+/* Whom the stages leave, for a request like any other. */
 static unsigned whom_all(struct ringbus *bus,
                          const struct rbi_ask *ask,
                          struct rbi_routed *routed,
@@ -331,18 +331,11 @@ static unsigned whom_all(struct ringbus *bus,
     if (cluster == NULL) {
         return 0;
     }
-    if (rbi_hooks_mode(cluster) == RBI_BALANCE_ALL) {
-        const struct rbi_choosing by = {.keyed = (ask->flags & RINGBUS_KEY) != 0, .key = ask->key};
-        const struct rbi_pick pick = rbi_attributes_pick(&ask->attributes, &by);
-        const struct rbi_choice *choice = rbi_cluster_choice_for(bus, cluster, &pick, routed);
-        *ends = choice != NULL ? choice->ready : &routed->end;
-        return choice != NULL ? choice->ready_count : routed->end != NULL ? 1 : 0;
-    }
-    if (cluster->dispatch_stale) {
-        rbi_cluster_refresh(bus, cluster);
-    }
-    *ends = cluster->ready;
-    return cluster->ready_count;
+    const struct rbi_choosing by = {.keyed = (ask->flags & RINGBUS_KEY) != 0, .key = ask->key};
+    const struct rbi_pick pick = rbi_attributes_pick(&ask->attributes, &by);
+    const struct rbi_choice *choice = rbi_cluster_choice_for(bus, cluster, &pick, routed);
+    *ends = choice != NULL ? choice->ready : &routed->end;
+    return choice != NULL ? choice->ready_count : routed->end != NULL ? 1 : 0;
 }
 
 static int ask_all(struct ringbus *bus, struct rbi_ask *ask, uint64_t now_ns)

@@ -142,6 +142,7 @@ struct rbi_pick rbi_attributes_pick(const struct rbi_attributes *attributes,
                                     const struct rbi_choosing *by)
 {
     struct rbi_pick pick = {.keyed = by->keyed,
+                            .spread = by->spread,
                             .key = by->key,
                             .tag = attributes->tag,
                             .method = attributes->method,

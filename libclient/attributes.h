@@ -16,6 +16,7 @@ struct rbi_view;
 /** By what one instance of several is chosen, beside what the attributes say. */
 struct rbi_choosing {
     bool keyed;
+    bool spread; /* as in struct rbi_pick */
     uint64_t key;
     const int32_t *tried; /* instances that are not to be chosen again */
     unsigned tried_count;

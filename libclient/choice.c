@@ -6,6 +6,7 @@
 #include "libclient/internal.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -206,7 +207,7 @@ static bool look_reach(struct ringbus *bus,
                        struct rbi_cluster *cluster,
                        struct rbi_choice *choice)
 {
-    if (choice != cluster->choice) {
+    if (choice == NULL || choice != cluster->choice) {
         return true;
     }
     if (!reserve_entries(choice, offers->routes[0].count)) {
@@ -216,6 +217,7 @@ static bool look_reach(struct ringbus *bus,
     return true;
 }
 
+/* @param choice  to be made of them; NULL: they are looked at only */
 static bool read_offers(struct ringbus *bus,
                         struct offers *offers,
                         struct rbi_cluster *cluster,
@@ -286,24 +288,41 @@ static bool collect_ready(struct rbi_choice *choice, const struct offers *offers
     return true;
 }
 
+/* What the chain is run on. Points into itself. */
+struct chain {
+    struct rbi_route_caller caller;
+    struct rbi_route_message message;
+    struct rbi_route_input input;
+};
+
+static void chain_init(struct chain *chain,
+                       const struct ringbus *bus,
+                       const struct rbi_cluster *cluster,
+                       const struct rbi_choice *choice,
+                       const struct offers *offers)
+{
+    chain->caller =
+        (struct rbi_route_caller){.set = bus->labels.set, .idc = bus->labels.idc, .node = -1};
+    chain->message = (struct rbi_route_message){
+        .tag = choice->class.tag, .rules = choice->class.rules, .canary = choice->class.canary};
+    chain->input = (struct rbi_route_input){.caller = &chain->caller,
+                                            .message = &chain->message,
+                                            .policy = rbi_cluster_policy(cluster),
+                                            .clusters = offers->routes,
+                                            .cluster_count = offers->count,
+                                            .now_ns = bus->now_ns};
+}
+
 int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_choice *choice)
 {
     struct offers offers;
-    const struct rbi_route_caller caller = {
-        .set = bus->labels.set, .idc = bus->labels.idc, .node = -1};
-    const struct rbi_route_message message = {
-        .tag = choice->class.tag, .rules = choice->class.rules, .canary = choice->class.canary};
+    struct chain chain;
     const uint32_t mode = rbi_hooks_mode(cluster);
     bool whole = read_offers(bus, &offers, cluster, choice);
-    const struct rbi_route_input input = {.caller = &caller,
-                                          .message = &message,
-                                          .policy = rbi_cluster_policy(cluster),
-                                          .clusters = offers.routes,
-                                          .cluster_count = offers.count,
-                                          .now_ns = bus->now_ns};
-    whole = whole && reserve_entries(choice, rbi_route_room(&input));
+    chain_init(&chain, bus, cluster, choice, &offers);
+    whole = whole && reserve_entries(choice, rbi_route_room(&chain.input));
     if (whole) {
-        rbi_route_run(&input, &choice->memory, choice->entries, &choice->result);
+        rbi_route_run(&chain.input, &choice->memory, choice->entries, &choice->result);
         choice->realm = offers.clusters[choice->result.realm];
         if (cluster->subset != 0 && choice == cluster->choice) {
             whole = rbi_subset_choose_of(bus, cluster, choice->entries, choice->result.entry_count,
@@ -316,9 +335,68 @@ int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi
     choice->by_key =
         mode == RBI_BALANCE_AUTO || mode == RBI_BALANCE_HASH || mode == RBI_BALANCE_MAGLEV;
     choice->keyed.stale = RBI_KEYED_STALE;
+    choice->probe = 0;
     choice->stale = !whole;
     if (whole && choice->result.again_ns != 0) {
         rbi_cluster_again(bus, cluster, choice->result.again_ns);
     }
     return whole ? 0 : -ENOMEM;
+}
+
+/* ---- as if one of them was well ---------------------------------------------------------------- */
+
+/* Makes it healthy, and its cluster calm. @return which of the entries it is, or UINT_MAX */
+static unsigned heal(struct offers *offers, uint64_t of, int32_t instance)
+{
+    unsigned entry = 0;
+    for (unsigned i = 0; i < offers->count; i++) {
+        for (unsigned j = 0; j < offers->routes[i].count; j++, entry++) {
+            if (offers->clusters[i]->id == of && offers->instances[i][j].instance == instance) {
+                offers->instances[i][j].health = RBI_HEALTH_OK;
+                offers->routes[i].panic = false;
+                return rbi_choice_targets(offers->clusters[i], instance) ? entry : UINT_MAX;
+            }
+        }
+    }
+    return UINT_MAX;
+}
+
+/* A newer snapshot is for the next choices, which are made with the next tick. */
+static bool is_current(const struct ringbus *bus, const struct rbi_cluster *cluster)
+{
+    return bus->directory_mapped &&
+           rbi_directory_epoch(&bus->directory, cluster->id) == cluster->epoch;
+}
+
+bool rbi_choice_would_take(struct ringbus *bus,
+                           struct rbi_cluster *cluster,
+                           const struct rbi_choice *choice,
+                           uint64_t of,
+                           int32_t instance)
+{
+    struct offers offers;
+    struct chain chain;
+    struct rbi_route_result result;
+    struct rbi_route_memory memory = choice->memory; /* nothing is to be remembered of this */
+    struct rbi_route_entry *entries = NULL;
+    bool takes = false;
+    bool current = is_current(bus, cluster);
+    for (unsigned i = 0; i < cluster->import_count; i++) {
+        current = current && is_current(bus, cluster->imports[i]);
+    }
+    if (!current) {
+        return false;
+    }
+    if (read_offers(bus, &offers, cluster, NULL)) {
+        const unsigned at = heal(&offers, of, instance);
+        chain_init(&chain, bus, cluster, choice, &offers);
+        entries = at != UINT_MAX ? calloc(rbi_route_room(&chain.input), sizeof *entries) : NULL;
+        if (entries != NULL) {
+            rbi_route_run(&chain.input, &memory, entries, &result);
+            takes = entries[at].weight > 0;
+        }
+    }
+    offers_free(&offers);
+    free(entries);
+    return takes;
 }

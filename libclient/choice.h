@@ -108,7 +108,9 @@ struct rbi_choice {
     struct rbi_cluster *realm; /* whose instances those are that are in */
     uint64_t used;             /* number of the last pick through the cold way */
     bool stale;
-    bool by_key; /* the policy is one by which a key decides */
+    bool by_key;     /* the policy is one by which a key decides */
+    bool probe_fits; /* a message of this class may be the probe of that token */
+    uint64_t probe;  /* 0: none looked at */
     /* Without a key: usable ends, in order of instance. */
     struct rbi_end **ready;
     uint32_t *weights;
@@ -122,6 +124,7 @@ struct rbi_choice {
 /** What a message asks of whoever is chosen. */
 struct rbi_pick {
     bool keyed;
+    bool spread; /* its key says what it is about, and not who has it: a copy, or a later try */
     uint64_t key;
     const char *tag; /* NULL or "": untagged */
     uint32_t method;
@@ -159,6 +162,15 @@ void rbi_choice_free(struct rbi_choice *choice);
 int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_choice *choice);
 /** Whether an instance is one of our targets; left out of a subset it is not. */
 bool rbi_choice_targets(const struct rbi_cluster *cluster, int32_t instance);
+/**
+ * Whether an instance, of @p cluster or of one that it imports, would take messages of this class
+ * if it was healthy. Cold: runs the chain; false also without memory.
+ */
+bool rbi_choice_would_take(struct ringbus *bus,
+                           struct rbi_cluster *cluster,
+                           const struct rbi_choice *choice,
+                           uint64_t of,
+                           int32_t instance);
 /** End of an instance that can be sent to now, or NULL. */
 struct rbi_end *rbi_choice_end(const struct rbi_cluster *cluster, int32_t instance);
 /** A balancer that has to be set up first; the caller zeroed it. */

@@ -254,6 +254,7 @@ pick_cold(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t
 {
     rbi_cluster_refresh(bus, cluster);
     cluster->refusal = (struct rbi_refusal){.error = 0};
+    cluster->picked = NULL;
     if (cluster->held || !is_chosen(bus, cluster)) {
         return NULL;
     }
@@ -366,8 +367,9 @@ static struct rbi_end *pick_balanced(struct ringbus *bus,
                                      struct rbi_choice *choice,
                                      const struct rbi_pick *pick)
 {
-    struct rbi_end *end = pick_or_tell(bus, cluster, choice, pick->keyed, pick->key);
-    const bool by_key = pick->keyed && choice->by_key;
+    const bool keyed = pick->keyed && !pick->spread;
+    struct rbi_end *end = pick_or_tell(bus, cluster, choice, keyed, pick->key);
+    const bool by_key = keyed && choice->by_key;
     if (end == NULL || !rbi_pick_tried(pick, end)) {
         return end;
     }
@@ -393,6 +395,7 @@ static struct rbi_choice *route(struct ringbus *bus,
                                 struct rbi_routed *routed)
 {
     cluster->refusal = (struct rbi_refusal){.error = 0};
+    cluster->picked = NULL;
     routed->end = NULL;
     if (!is_chosen(bus, cluster)) {
         return NULL;
@@ -406,7 +409,8 @@ static struct rbi_choice *route(struct ringbus *bus,
     } else if (!rbi_hooks_route(bus, cluster, pick, routed) || routed->end != NULL) {
         return NULL;
     }
-    return choice_for(bus, cluster, &routed->pick);
+    cluster->picked = choice_for(bus, cluster, &routed->pick);
+    return cluster->picked;
 }
 
 RBI_COLD struct rbi_choice *rbi_cluster_choice_for(struct ringbus *bus,
@@ -459,6 +463,7 @@ rbi_cluster_pick_held(struct ringbus *bus, struct rbi_cluster *cluster, bool key
 RBI_COLD struct rbi_end *
 rbi_cluster_pick_for(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_pick *pick)
 {
+    cluster->picked = NULL;
     if ((cluster->dispatch_stale & (RBI_DISPATCH_STALE | RBI_DISPATCH_HELD)) != 0) {
         rbi_cluster_refresh(bus, cluster);
     }

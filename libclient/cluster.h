@@ -79,6 +79,8 @@ struct rbi_cluster {
     struct rbi_choice *choice; /* of the class of most messages: choices[0]; NULL: none yet */
     struct rbi_choice *choices[RBI_CHOICES_MAX];
     unsigned choice_count;
+    /* Of the last pick the cold way. NULL: there was none, or a router named who. */
+    struct rbi_choice *picked;
     uint64_t epoch;        /* of the snapshot that they were made from */
     uint64_t looked_epoch; /* of the one that was looked at last */
     struct rbi_missed *missed;

@@ -43,17 +43,47 @@ void rbi_probe_grant(struct ringbus *bus, const struct rbi_wire_probe_grant *bod
     rbi_deadline_at_most(bus, probe.use_by_ns);
 }
 
-void rbi_probe_route(struct ringbus *bus,
-                     const struct ringbus_addr *to,
-                     bool keyed,
-                     struct rbi_end **end)
+/* The choice that the message at hand was for. NULL: the application has said who gets it. */
+static struct rbi_choice *choice_at_hand(const struct rbi_cluster *cluster, bool plain)
 {
-    if (to->cluster == bus->probe.cluster && to->instance == RINGBUS_ANY && !keyed) {
-        struct rbi_end *tried = end_of(bus, &bus->probe);
-        if (tried != NULL && (tried->hindered & RBI_HINDERED_CLAIM) == 0) {
-            *end = tried;
-        }
+    return plain && cluster->dispatch_stale == RBI_DISPATCH_FRESH ? cluster->choice
+                                                                  : cluster->picked;
+}
+
+/*
+ * A probe is a message like others: it goes only where the stages would have it go if the instance
+ * was well. Looked up once for each probe and class.
+ */
+static bool fits(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_choice *choice)
+{
+    const struct rbi_probe *probe = &bus->probe;
+    if (choice->probe != probe->token) {
+        choice->probe_fits =
+            rbi_choice_would_take(bus, cluster, choice, probe->cluster, probe->instance);
+        choice->probe = probe->token;
     }
+    return choice->probe_fits;
+}
+
+int rbi_probe_route(struct ringbus *bus,
+                    const struct ringbus_addr *to,
+                    bool keyed,
+                    bool plain,
+                    int error,
+                    struct rbi_end **end)
+{
+    struct rbi_cluster *cluster =
+        to->instance == RINGBUS_ANY ? rbi_cluster_find(bus, to->cluster) : NULL;
+    struct rbi_choice *choice = cluster != NULL ? choice_at_hand(cluster, plain) : NULL;
+    struct rbi_end *tried = choice != NULL ? end_of(bus, &bus->probe) : NULL;
+    if (tried == NULL || (keyed && choice->by_key) || (error != 0 && error != RINGBUS_E_SHIELDED) ||
+        (tried->hindered & RBI_HINDERED_CLAIM) != 0 ||
+        (to->incarnation != 0 && to->incarnation != tried->peer.incarnation) ||
+        !fits(bus, cluster, choice)) {
+        return error;
+    }
+    *end = tried;
+    return 0;
 }
 
 uint8_t rbi_probe_begin(struct ringbus *bus, const struct rbi_end *end)

@@ -26,13 +26,19 @@ void rbi_probe_answer(struct ringbus *bus, const struct rbi_wire_probe *body);
 /** PROBE_GRANT. Given back at once when there is no link to try, or a probe already. */
 void rbi_probe_grant(struct ringbus *bus, const struct rbi_wire_probe_grant *body);
 /**
- * A request without a key to any instance of that cluster goes to the one that is tried. Call
- * while bus->probing, when @p end was chosen.
+ * A request without a key to any instance goes to the one that is tried, if the stages of its
+ * cluster leave that one as soon as it is well: one more that would else be refused as shielded,
+ * too. Call while bus->probing, right after the choice.
+ * @param plain  the message says nothing of itself: it was rbi_cluster_pick() that chose
+ * @param error  of the choice, or 0 with @p end
+ * @return 0, with @p end; @p error
  */
-RBI_COLD void rbi_probe_route(struct ringbus *bus,
-                              const struct ringbus_addr *to,
-                              bool keyed,
-                              struct rbi_end **end);
+RBI_COLD int rbi_probe_route(struct ringbus *bus,
+                             const struct ringbus_addr *to,
+                             bool keyed,
+                             bool plain,
+                             int error,
+                             struct rbi_end **end);
 /** A call over @p end begins, while bus->probing. @return its number if it is the probe, else 0 */
 RBI_COLD uint8_t rbi_probe_begin(struct ringbus *bus, const struct rbi_end *end);
 /** The call that is the probe of that number has ended, or was not sent. */

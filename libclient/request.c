@@ -12,6 +12,7 @@
 static int do_request(struct ringbus *bus,
                       const struct ringbus_addr *to,
                       struct rbi_outgoing *out,
+                      struct rbi_attributes *said,
                       uint64_t timeout_ns,
                       ringbus_reply_fn on_reply,
                       void *context);
@@ -38,12 +39,30 @@ static RBI_COLD int request_inheriting(struct ringbus *bus,
     attributes.deadline_ns = now_ns + timeout_ns;
     struct rbi_outgoing own = *out;
     own.attributes = &attributes;
-    return do_request(bus, to, &own, timeout_ns, on_reply, context);
+    return do_request(bus, to, &own, &attributes, timeout_ns, on_reply, context);
 }
 
+/* Whom: by all that was said of it, if anything was. 0 or a public error (noted) */
+static inline int resolve(struct ringbus *bus,
+                          const struct ringbus_addr *to,
+                          const struct rbi_outgoing *out,
+                          struct rbi_attributes *said,
+                          struct rbi_end **end)
+{
+    const struct rbi_choosing by = {.keyed = (out->flags & RINGBUS_KEY) != 0, .key = out->key};
+    int r = RBI_LIKELY(said == NULL) ? rbi_send_resolve(bus, to, by.keyed, by.key, end)
+                                     : rbi_attributes_resolve(bus, to, &by, said, end);
+    if (RBI_UNLIKELY(bus->probing)) {
+        r = rbi_probe_route(bus, to, by.keyed, said == NULL, r, end);
+    }
+    return r;
+}
+
+/* @param said  what out->attributes are, to be completed by the choice; NULL: nothing was said */
 static int do_request(struct ringbus *bus,
                       const struct ringbus_addr *to,
                       struct rbi_outgoing *out,
+                      struct rbi_attributes *said,
                       uint64_t timeout_ns,
                       ringbus_reply_fn on_reply,
                       void *context)
@@ -52,7 +71,7 @@ static int do_request(struct ringbus *bus,
     if ((out->flags & ~(RINGBUS_KEY | RINGBUS_MORE | RINGBUS_IDEMPOTENT)) != 0) {
         return rbi_fail(bus, RINGBUS_E_ARGUMENT, "unknown flags 0x%x", out->flags);
     }
-    if (RBI_UNLIKELY(bus->inherited != NULL) && out->attributes == NULL) {
+    if (RBI_UNLIKELY(bus->inherited != NULL) && said == NULL) {
         return request_inheriting(bus, to, out, timeout_ns, on_reply, context);
     }
     if (bus->closing) {
@@ -63,10 +82,7 @@ static int do_request(struct ringbus *bus,
         return rbi_fail_fast(bus, RINGBUS_E_TOO_BIG, NULL, out->size);
     }
     out->record_flags = to->instance == RINGBUS_ANY ? RBI_RECORD_ANY : 0U;
-    int r = rbi_send_resolve(bus, to, (out->flags & RINGBUS_KEY) != 0, out->key, &end);
-    if (RBI_UNLIKELY(bus->probing) && r == 0) {
-        rbi_probe_route(bus, to, (out->flags & RINGBUS_KEY) != 0, &end);
-    }
+    int r = resolve(bus, to, out, said, &end);
     if (r == 0) {
         r = rbi_calls_start(bus, end, timeout_ns, on_reply, context, &out->tag);
     }
@@ -134,7 +150,7 @@ int ringbus_request(struct ringbus *bus,
     } else if (to->instance == RINGBUS_ANY && is_managed(bus, to->cluster)) {
         r = request_managed(bus, to, &out, timeout_ms, on_reply, context);
     } else {
-        r = do_request(bus, to, &out, timeout_ms * RBI_NS_PER_MS, on_reply, context);
+        r = do_request(bus, to, &out, NULL, timeout_ms * RBI_NS_PER_MS, on_reply, context);
     }
     rbi_leave(bus);
     return r;

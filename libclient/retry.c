@@ -201,31 +201,33 @@ void rbi_retry_note(struct ringbus *bus,
 
 int rbi_retry_choose(struct ringbus *bus, struct rbi_ask *ask, struct rbi_end **out)
 {
+    const bool keyed = (ask->flags & RINGBUS_KEY) != 0;
     /* Copies of a request go to whoever is there: a key says no more than what it is about. */
-    const bool keyed = (ask->flags & RINGBUS_KEY) != 0 && ask->mode != RBI_RETRY_FORKING;
+    const bool by_key = keyed && ask->mode != RBI_RETRY_FORKING;
     /* Nor does it once its owner was asked in vain, or cannot be reached: then it is marked. */
     const bool elsewhere =
-        keyed && !ask->following &&
+        by_key && !ask->following &&
         (ask->diverting || (ask->mode == RBI_RETRY_FAILOVER && ask->tried_count > 0));
     ask->following = false;
-    const struct rbi_choosing by = {.keyed = keyed && !elsewhere,
-                                    .key = ask->key,
-                                    .tried = ask->tried,
-                                    .tried_count = ask->tried_count};
+    struct rbi_choosing by = {.keyed = keyed,
+                              .spread = !by_key || elsewhere,
+                              .key = ask->key,
+                              .tried = ask->tried,
+                              .tried_count = ask->tried_count};
     struct rbi_end *end = NULL;
     int r = rbi_attributes_resolve(bus, &ask->to, &by, &ask->attributes, &end);
     if (r != 0 && ask->tried_count > 0) {
-        if (!ask->once && !by.keyed) {
-            const struct rbi_choosing any = {.keyed = false};
-            r = rbi_attributes_resolve(bus, &ask->to, &any, &ask->attributes, &end);
+        if (!ask->once && by.spread) {
+            by.tried_count = 0;
+            r = rbi_attributes_resolve(bus, &ask->to, &by, &ask->attributes, &end);
         } else {
             r = RINGBUS_E_NO_INSTANCE; /* no other */
         }
     }
+    if (RBI_UNLIKELY(bus->probing)) {
+        r = rbi_probe_route(bus, &ask->to, !by.spread, false, r, &end);
+    }
     if (r == 0) {
-        if (RBI_UNLIKELY(bus->probing)) {
-            rbi_probe_route(bus, &ask->to, by.keyed, &end);
-        }
         ask->attributes.diverted |= elsewhere;
         *out = end;
     }

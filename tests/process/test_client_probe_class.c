@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A probe of a shielded instance is one of the caller's own messages, and goes only where the
+ * stages of the policy would have it go if the instance was well (features 2.5, 2.6; scenarios 88,
+ * 118): never an untagged one to a tagged instance, or one past a rule; and one that nobody else
+ * may have is the probe rather than refused.
+ */
+#include "libclient/internal.h"
+#include "support/bus.h"
+#include "support/test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define HALL    "/game/eu/pc/w1/core/hall"
+#define GUEST   "/play/eu/pc/w1/core/hall"
+#define SERVERS 5U
+#define SICK    2U /* tagged v2 */
+#define VISITOR 3U /* the first of the other business */
+
+#define SHIELD                                                                                     \
+    "shield: {open_min: 300ms, open_max: 300ms, jitter: 0%, probe_timeout: 400ms, probes: 50, "    \
+    "close_ok: 1, close_of: 2, ramp: 0ms, max_percent: 100%}"
+
+static struct cluster cluster;
+static struct node servers[SERVERS];
+static struct node caller;
+static struct ringbus_addr hall;
+static char got[SERVERS]; /* kind of the last request that came */
+static unsigned came[SERVERS][128];
+
+static void serve(struct node *node, const struct ringbus_message *message)
+{
+    const size_t server = (size_t)(node - servers);
+    if (message->kind == RINGBUS_KIND_REQUEST) {
+        got[server] = *(const char *)message->data;
+        came[server][(unsigned char)got[server] & 127U]++;
+        CHECK(ringbus_reply(node->bus, &message->reply_to, "ok", 2, 0) == 1);
+    }
+}
+
+static void step(void)
+{
+    struct node *all[SERVERS + 1] = {&caller};
+    for (unsigned i = 0; i < SERVERS; i++) {
+        all[i + 1] = &servers[i];
+    }
+    nodes_step(all, SERVERS + 1);
+}
+
+/* One request of a kind: u untagged, t tagged v2, m of method 5, p without any options. @return r */
+static int ask(char kind)
+{
+    const struct ringbus_part part = {&kind, 1};
+    struct ringbus_message_options options = {.struct_size = sizeof options, .timeout_ms = 1000};
+    options.tag = kind == 't' ? "v2" : NULL;
+    options.method = kind == 'm' ? 5 : 0;
+    const int r =
+        kind == 'p'
+            ? ringbus_request(caller.bus, &hall, 0, &kind, 1, 0, 1000, node_on_result, &caller)
+            : ringbus_request_with(caller.bus, &hall, &part, 1, &options, node_on_result, &caller);
+    step();
+    return r;
+}
+
+static void up(const char *config, const char *sick_tags)
+{
+    static const char *const paths[SERVERS] = {HALL "/1", HALL "/2", HALL "/3", GUEST "/1",
+                                               GUEST "/2"};
+    memset(servers, 0, sizeof servers);
+    memset(&caller, 0, sizeof caller);
+    memset(came, 0, sizeof came);
+    bus_shared_reset();
+    assert_int_equal(cluster_up(&cluster, config), 0);
+    for (unsigned i = 0; i < SERVERS; i++) {
+        struct ringbus_options options = node_options(&cluster, paths[i]);
+        options.tags = i == SICK ? sick_tags : NULL;
+        servers[i].on_message = serve;
+        node_open_with(&servers[i], &options);
+    }
+    node_open(&caller, &cluster, "/game/eu/pc/w1/core/gate/1");
+    CHECK(ringbus_target(caller.bus, HALL, NULL, &hall) == 0);
+}
+
+static void down(void)
+{
+    node_close(&caller);
+    for (unsigned i = 0; i < SERVERS; i++) {
+        node_close(&servers[i]);
+    }
+    cluster_down(&cluster);
+}
+
+static void until(enum ringbus_event_type type, unsigned count)
+{
+    const uint64_t end = test_now_ms() + NODE_MS;
+    while (caller.events[type] < count) {
+        CHECK(test_now_ms() < end);
+        step();
+    }
+}
+
+static void shield(unsigned server)
+{
+    struct ringbus_addr sick;
+    CHECK(ringbus_self(servers[server].bus, &sick) == 0);
+    for (unsigned i = 0; i < 20; i++) {
+        CHECK(ringbus_report(caller.bus, &sick, RINGBUS_REPORT_TIMEOUT, 0) == 0);
+    }
+    until(RINGBUS_EVENT_SHIELDED, 1);
+}
+
+/* So many probes are granted and given back, while it asks requests of these kinds only. */
+static void waste(const char *kinds, unsigned grants)
+{
+    const uint64_t end = test_now_ms() + NODE_MS;
+    uint64_t last = 0;
+    while (grants > 0) {
+        CHECK(test_now_ms() < end);
+        for (const char *kind = kinds; *kind != '\0'; kind++) {
+            CHECK(ask(*kind) == 1);
+        }
+        grants -= caller.bus->probing && caller.bus->probe.token != last ? 1U : 0U;
+        last = caller.bus->probing ? caller.bus->probe.token : last;
+    }
+}
+
+/* It asks requests of one kind until the instance is back. @param idle  keeps the caller busy */
+static void heal(char kind, char idle)
+{
+    const uint64_t end = test_now_ms() + NODE_MS;
+    while (caller.events[RINGBUS_EVENT_UNSHIELDED] == 0) {
+        CHECK(test_now_ms() < end);
+        (void)ask(kind);
+        CHECK(idle == '\0' || ask(idle) == 1);
+    }
+}
+
+static void test_untagged_is_no_probe_of_a_tagged_one(void **state)
+{
+    (void)state;
+    up("clusters: [{match: " HALL ", " SHIELD "}]\n", "v2");
+    until(RINGBUS_EVENT_READY, 3);
+    shield(SICK);
+    waste("up", 3);
+    assert_int_equal(servers[SICK].messages, 0);
+    heal('t', 'u');
+    assert_true(came[SICK]['t'] > 0);
+    assert_int_equal(servers[SICK].messages, came[SICK]['t']);
+    down();
+}
+
+static void test_no_probe_past_a_rule(void **state)
+{
+    (void)state;
+    up("clusters: [{match: " HALL ", rules: [{id: writes, methods: 5, instance: '1'}], " SHIELD
+       "}]\n",
+       NULL);
+    until(RINGBUS_EVENT_READY, 3);
+    shield(SICK);
+    waste("m", 3);
+    assert_int_equal(servers[SICK].messages, 0);
+    heal('p', 'm');
+    assert_true(came[SICK]['p'] > 0);
+    assert_int_equal(came[SICK]['m'], 0);
+    down();
+}
+
+/* All that have the tag are shielded, and the policy is strict: it is that or a refusal. */
+static void test_what_would_be_refused_is_the_probe(void **state)
+{
+    (void)state;
+    up("clusters: [{match: " HALL ", tags: {mode: strict}, " SHIELD "}]\n", "v2");
+    until(RINGBUS_EVENT_READY, 3);
+    shield(SICK);
+    const uint64_t none = node_stats(&caller).no_peer;
+    assert_int_equal(ask('t'), RINGBUS_E_SHIELDED);
+    assert_int_equal(node_stats(&caller).no_peer, none + 1);
+    heal('t', 'u');
+    assert_true(came[SICK]['t'] > 0);
+    assert_int_equal(came[SICK]['u'], 0);
+    down();
+}
+
+/* The own business is out of service; the other's is, too, and comes back by messages to ours. */
+static void test_one_of_another_business(void **state)
+{
+    (void)state;
+    up("rights: {otherwise: allow}\n"
+       "clusters:\n"
+       "  - {match: " HALL ", realm: {mode: prefer, imports: [play]}}\n"
+       "  - {match: " GUEST ", " SHIELD "}\n"
+       "instances: {" HALL "/1: {isolated: true}, " HALL "/2: {isolated: true}, " HALL
+       "/3: {isolated: true}}\n",
+       NULL);
+    until(RINGBUS_EVENT_READY, 5);
+    shield(VISITOR);
+    heal('p', 'u');
+    assert_true(came[VISITOR]['p'] + came[VISITOR]['u'] > 0);
+    assert_int_equal(servers[0].messages + servers[1].messages + servers[2].messages, 0);
+    down();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_untagged_is_no_probe_of_a_tagged_one),
+        cmocka_unit_test(test_no_probe_past_a_rule),
+        cmocka_unit_test(test_what_would_be_refused_is_the_probe),
+        cmocka_unit_test(test_one_of_another_business),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
