@@ -328,7 +328,7 @@ int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi
             whole = rbi_subset_choose_of(bus, cluster, choice->entries, choice->result.entry_count,
                                          offers.instances[0]);
         }
-        whole = whole && rbi_keyed_deal(choice, &input, offers.clusters) &&
+        whole = whole && rbi_keyed_deal(choice, &chain.input, offers.clusters) &&
                 collect_ready(choice, &offers, mode == RBI_BALANCE_CUSTOM);
     }
     offers_free(&offers);

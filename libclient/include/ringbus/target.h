@@ -44,7 +44,7 @@ enum ringbus_retry {
     RINGBUS_RETRY_FAILOVER = 2,
     RINGBUS_RETRY_FORKING = 3, /**< of two at once, whatever the key: the first answer counts */
     RINGBUS_RETRY_BROADCAST =
-        4, /**< of all that are READY: the first failure, else the last reply */
+        4, /**< of all that the stages leave: the first failure, else the last reply */
     /**
      * For ringbus_send_with(): what cannot be sent now is kept, 100 messages at most, and tried
      * again each second, or when a link comes, in their order, until it is sent or its timeout_ms
