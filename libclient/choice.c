@@ -343,7 +343,7 @@ int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi
     return whole ? 0 : -ENOMEM;
 }
 
-/* ---- as if one of them was well ---------------------------------------------------------------- */
+/* ---- as if one of them was well ------------------------------------------------------------- */
 
 /* Makes it healthy, and its cluster calm. @return which of the entries it is, or UINT_MAX */
 static unsigned heal(struct offers *offers, uint64_t of, int32_t instance)

@@ -58,7 +58,7 @@ static void step(void)
     nodes_step(all, SERVERS + 1);
 }
 
-/* One request of a kind: u untagged, t tagged v2, m of method 5, p without any options. @return r */
+/* One request: u untagged, t tagged v2, m of method 5, p without any options. @return r */
 static int ask(char kind)
 {
     const struct ringbus_part part = {&kind, 1};
