@@ -412,10 +412,11 @@ enum rbi_drain_step {
 };
 /** How a probe ended. */
 enum rbi_probe_outcome {
-    RBI_PROBE_UNUSED = 0, /* nothing was to be asked, or it could not be sent */
+    RBI_PROBE_UNUSED = 0, /* nothing was to be asked, or it was refused before its lane */
     RBI_PROBE_OK = 1,
     RBI_PROBE_FAILED = 2,
     RBI_PROBE_CANCELLED = 3, /* it was sent, and how it ended says nothing of the instance */
+    RBI_PROBE_NO_ROOM = 4,   /* its lane, or what it may hold of ours, was full; older: UNUSED */
 };
 enum rbi_query { RBI_QUERY_STATUS = 1, RBI_QUERY_ENDPOINTS = 2, RBI_QUERY_LINKS = 3 };
 

@@ -155,6 +155,8 @@ void rbi_handle_probe_result(const struct rbi_request *request)
         result = RBI_SHIELD_PROBE_FAIL;
     } else if (body->outcome == RBI_PROBE_CANCELLED) {
         result = RBI_SHIELD_PROBE_CANCELLED;
+    } else if (body->outcome == RBI_PROBE_NO_ROOM) {
+        result = RBI_SHIELD_PROBE_REFUSED_FULL;
     }
     probe_end(request->peer->endpoint, body->token, result);
 }

@@ -282,7 +282,7 @@ static int ask_over(struct ringbus *bus, struct rbi_ask *ask, struct rbi_end *en
     }
     r = rbi_send_new(bus, end, &out);
     if (r != 0) {
-        rbi_calls_forget(bus, out.tag);
+        rbi_calls_forget(bus, out.tag, r);
         return r;
     }
     ask->under_way++;

@@ -191,13 +191,14 @@ int rbi_calls_start(struct ringbus *bus,
     return 0;
 }
 
-void rbi_calls_forget(struct ringbus *bus, uint64_t id)
+void rbi_calls_forget(struct ringbus *bus, uint64_t id, int error)
 {
     uint32_t slot = 0;
     if (find(&bus->calls, id, &slot) != NULL) {
         const struct rbi_call call = take(&bus->calls, slot);
         if (call.probe != 0) {
-            rbi_probe_over(bus, call.probe, RBI_PROBE_UNUSED); /* it was not sent */
+            rbi_probe_over(bus, call.probe,
+                           error == RINGBUS_E_FULL ? RBI_PROBE_NO_ROOM : RBI_PROBE_UNUSED);
         }
     }
 }

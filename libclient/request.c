@@ -91,7 +91,7 @@ static int do_request(struct ringbus *bus,
     }
     r = rbi_send_new(bus, end, out);
     if (r != 0) {
-        rbi_calls_forget(bus, out->tag);
+        rbi_calls_forget(bus, out->tag, r);
         return r;
     }
     rbi_count(bus, RBI_COUNTER_requests, 1);

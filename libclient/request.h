@@ -57,8 +57,8 @@ int rbi_calls_start(struct ringbus *bus,
                     ringbus_reply_fn on_reply,
                     void *context,
                     uint64_t *id);
-/** It could not be sent: nobody is told. */
-void rbi_calls_forget(struct ringbus *bus, uint64_t id);
+/** It could not be sent, for that error: nobody is told. */
+void rbi_calls_forget(struct ringbus *bus, uint64_t id, int error);
 /** A reply or error came. */
 void rbi_calls_reply(struct ringbus *bus,
                      struct rbi_end *end,

@@ -275,6 +275,33 @@ static void test_refused_for_want_of_room(void **state)
     check_heals_without_being_out(BOTH);
 }
 
+/* There never is: it is out again in bounded time, for as long as before, and asked anew. */
+static void test_refused_again_and_again(void **state)
+{
+    (void)state;
+    const struct ringbus_addr sick = {.cluster = to.cluster, .instance = SICK + 1};
+    at_probe = true;
+    CALL_UNTIL(callers[0].bus->probing, FIRST, LONG);
+    at_probe = false;
+    while (ringbus_send(callers[0].bus, &sick, 0, "x", 1, 0) == 1) {
+    }
+    unsigned full = 0;
+    struct node *const running[] = {&servers[0], &callers[0]}; /* the sick one reads nothing */
+    const uint64_t end_ms = test_now_ms() + NODE_MS;
+    while (health() == RBI_HEALTH_HALF_OPEN) {
+        CHECK(test_now_ms() < end_ms);
+        const int r =
+            ringbus_request(callers[0].bus, &to, 0, "hi", 2, 0, LONG, node_on_result, &callers[0]);
+        CHECK(r == 1 || r == RINGBUS_E_FULL);
+        full += r == RINGBUS_E_FULL;
+        nodes_step(running, 2);
+    }
+    assert_int_equal(health(), RBI_HEALTH_OPEN);
+    assert_in_range(full, 1, 2); /* so many tries as there are; one, when it was too slow */
+    assert_int_equal(callers[0].events[RINGBUS_EVENT_UNSHIELDED], 0);
+    check_heals();
+}
+
 static int up(void **state)
 {
     (void)state;
@@ -304,6 +331,7 @@ int main(int argc, char **argv)
         PROBE_TEST(test_caller_is_killed),
         PROBE_TEST(test_instance_restarts),
         PROBE_TEST(test_refused_for_want_of_room),
+        PROBE_TEST(test_refused_again_and_again),
     };
     return argc > 1 && strcmp(argv[1], "more") == 0 ? cmocka_run_group_tests(more, up, down)
                                                     : cmocka_run_group_tests(tests, up, down);
