@@ -111,6 +111,7 @@ struct ringbus {
     uint64_t directory_revision; /* as of the last look */
     uint64_t picks;              /* number of the last pick that took the cold way */
     uint64_t sweep_ns;           /* when who was not named by a new daemon is dropped; RBI_NEVER */
+    uint64_t reread_ns;          /* when events are made up for that found no memory; RBI_NEVER */
     bool directory_mapped;
     void *guard_page;
     ck_hs_t peers; /* &end->peer of every end, by (cluster, instance) */

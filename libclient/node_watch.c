@@ -119,6 +119,8 @@ static void present(struct ringbus *bus, const struct rbi_wire_node_event *event
     if (sight == NULL) {
         if (sight_add(nodes, event) < 0) {
             (void)rbi_fail_errno(bus, -ENOMEM, "a node below a watched prefix");
+            rbi_nodes_missed(bus); /* told then: or its end never would be */
+            return;
         }
         emit(bus, RINGBUS_EVENT_NODE_CREATED, event, 0);
         return;

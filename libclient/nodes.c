@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AGAIN_NS (10 * RBI_NS_PER_MS) /* there was no memory for the queue of events */
+#define AGAIN_NS (10 * RBI_NS_PER_MS) /* there was no memory for an event */
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
@@ -192,7 +192,18 @@ uint64_t rbi_nodes_tick(struct ringbus *bus, uint64_t now_ns)
                       call->what == RBI_NODE_GET ? RINGBUS_E_TIMEOUT : RINGBUS_E_UNKNOWN_OUTCOME);
         }
     }
+    if (bus->nodes.missed) {
+        bus->nodes.missed = false;
+        rbi_nodes_scan(bus);
+    }
     return bus->nodes.due_ns;
+}
+
+void rbi_nodes_missed(struct ringbus *bus)
+{
+    bus->nodes.missed = true;
+    bus->nodes.due_ns = rbi_min_u64(bus->nodes.due_ns, rbi_now_ns() + AGAIN_NS);
+    rbi_deadline_at_most(bus, bus->nodes.due_ns);
 }
 
 void rbi_nodes_close(struct ringbus *bus)

@@ -71,6 +71,7 @@ struct rbi_nodes {
     bool scan_drops; /* at its end, what was not seen is gone */
     unsigned scan_prefix;
     uint32_t scan_serial;
+    bool missed; /* there was no memory for one: a scan is due */
 };
 
 /** What a queued event says of a node. From malloc. */
@@ -98,6 +99,8 @@ void rbi_node_call_end(struct ringbus *bus, struct rbi_node_call *call);
 void rbi_nodes_end_all(struct ringbus *bus, int error);
 /** @return when it is to be called next */
 uint64_t rbi_nodes_tick(struct ringbus *bus, uint64_t now_ns);
+/** There was no memory for what has come: all is scanned before long. */
+RBI_COLD void rbi_nodes_missed(struct ringbus *bus);
 void rbi_nodes_close(struct ringbus *bus);
 /** It was sent: its answer is waited for. */
 void rbi_node_call_asked(struct ringbus *bus, struct rbi_node_call *call);

@@ -248,6 +248,7 @@ static void init_fields(struct ringbus *bus, const struct ringbus_options *optio
     bus->page_segment.fd = bus->directory_segment.fd = bus->pool.segment.fd = -1;
     bus->held_segment.fd = -1;
     bus->sweep_ns = RBI_NEVER;
+    bus->reread_ns = RBI_NEVER;
     rbi_gate_init(&bus->gate);
     bus->epoll = bus->wake = bus->timer = -1;
     bus->control.sock = -1;

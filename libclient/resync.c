@@ -3,7 +3,8 @@
  * libclient/resync.c - what we know of targets and watched prefixes is compared with the
  * directory in shared memory, and the differences are handled as events: after the daemon
  * had to drop events for us (asking for everything again would only overflow its queue once
- * more), and after a new daemon has heard from everybody who came back to it.
+ * more), after there was no memory for one, and after a new daemon has heard from everybody who
+ * came back to it.
  *
  * In an order that makes sense: who has left goes first, then those come who are new or
  * have changed.
@@ -16,6 +17,8 @@
 
 /* Without SETTLED, or a directory to read: the time that clients need to come back. */
 #define SWEEP_AFTER_MS 3000U
+/* What could not be read, or found no memory, is read again so soon. */
+#define AGAIN_MS 50U
 
 /* ---- one pass over the directory ---------------------------------------------------------- */
 
@@ -132,11 +135,16 @@ static void drop_unseen(struct ringbus *bus, enum rbi_reason reason, bool spare_
     rbi_watched_drop_unseen(bus, reason, spare_linked);
 }
 
+static bool is_of_the_daemon(const struct ringbus *bus)
+{
+    return bus->directory_mapped &&
+           rbi_directory_daemon(&bus->directory) == bus->control.daemon_incarnation;
+}
+
 /* @return false: the directory cannot be read, or is not the daemon's; nothing was dropped */
 static bool compare(struct ringbus *bus, enum rbi_reason reason, bool drop, bool spare_linked)
 {
-    if (!bus->directory_mapped ||
-        rbi_directory_daemon(&bus->directory) != bus->control.daemon_incarnation) {
+    if (!is_of_the_daemon(bus)) {
         return false;
     }
     const uint64_t revision = rbi_directory_revision(&bus->directory);
@@ -164,6 +172,27 @@ void rbi_target_resync(struct ringbus *bus)
         rbi_target_resend(bus); /* without a directory that can be read: ask */
     }
     rbi_emit_simple(bus, RINGBUS_EVENT_RESYNC, NULL, NULL, RBI_REASON_NONE, 0);
+}
+
+static void set_reread(struct ringbus *bus)
+{
+    bus->reread_ns = bus->now_ns + AGAIN_MS * RBI_NS_PER_MS;
+    rbi_target_at_most(bus, bus->reread_ns);
+}
+
+void rbi_target_missed(struct ringbus *bus)
+{
+    (void)rbi_fail_errno(bus, -ENOMEM, "news of an instance");
+    set_reread(bus);
+}
+
+void rbi_target_reread(struct ringbus *bus)
+{
+    const bool drop = !bus->control.settling && bus->sweep_ns == RBI_NEVER;
+    bus->reread_ns = RBI_NEVER; /* taking something in may set it once more */
+    if (bus->control.phase == RBI_CONTROL_ON && !compare(bus, RBI_REASON_LEFT, drop, false)) {
+        set_reread(bus);
+    } /* else the next daemon tells everything anew */
 }
 
 void rbi_target_returned(struct ringbus *bus)
@@ -196,7 +225,11 @@ void rbi_target_sweep(struct ringbus *bus)
 {
     bus->sweep_ns = RBI_NEVER;
     rbi_directory_release_held(bus);
-    if (bus->control.protocol < 2 || !compare(bus, RBI_REASON_CRASHED, true, true)) {
+    if (bus->control.protocol < 2 || !is_of_the_daemon(bus)) {
         drop_unseen(bus, RBI_REASON_CRASHED, true);
+    } else if (!compare(bus, RBI_REASON_CRASHED, true, true)) {
+        /* It is there and could not be read, as without memory: who was not seen may live. */
+        bus->sweep_ns = bus->now_ns + AGAIN_MS * RBI_NS_PER_MS;
+        rbi_target_at_most(bus, bus->sweep_ns);
     }
 }

@@ -191,16 +191,25 @@ bool rbi_target_wants(struct ringbus *bus,
 
 /* ---- events of the daemon ---------------------------------------------------------------- */
 
-struct rbi_member *rbi_member_add(struct rbi_cluster *cluster, int32_t instance)
+/* Room for one more. @return whether there is */
+static bool member_room(struct rbi_cluster *cluster)
 {
     if (cluster->member_count == cluster->member_room) {
         const unsigned room = cluster->member_room == 0 ? 8 : cluster->member_room * 2;
         struct rbi_member *members = realloc(cluster->members, room * sizeof *members);
         if (members == NULL) {
-            return NULL;
+            return false;
         }
         cluster->members = members;
         cluster->member_room = room;
+    }
+    return true;
+}
+
+struct rbi_member *rbi_member_add(struct rbi_cluster *cluster, int32_t instance)
+{
+    if (!member_room(cluster)) {
+        return NULL;
     }
     unsigned at = cluster->member_count;
     while (at > 0 && cluster->members[at - 1].instance > instance) {
@@ -231,8 +240,7 @@ member_present(struct ringbus *bus, struct rbi_cluster *cluster, const struct rb
     if (member == NULL) {
         member = rbi_member_add(cluster, event->instance);
         if (member == NULL) {
-            (void)rbi_fail_errno(bus, -ENOMEM, "a member of a cluster");
-            return;
+            return; /* there is room for it: has_room() */
         }
     }
     const bool new_life = member->incarnation != event->incarnation;
@@ -314,6 +322,12 @@ static void note_named(struct ringbus *bus, const struct rbi_wire_event *event)
     bus->gone_count = kept;
 }
 
+static bool has_room(struct rbi_cluster *cluster, const struct rbi_wire_event *event)
+{
+    return cluster == NULL || event->change == RBI_CHANGE_REMOVED ||
+           rbi_member_find(cluster, event->instance) != NULL || member_room(cluster);
+}
+
 void rbi_target_event(struct ringbus *bus, const struct rbi_wire_event *event)
 {
     struct rbi_cluster *cluster = rbi_cluster_find(bus, event->cluster);
@@ -327,8 +341,12 @@ void rbi_target_event(struct ringbus *bus, const struct rbi_wire_event *event)
     } else if (event->change == RBI_CHANGE_ADDED) {
         note_named(bus, event);
     }
-    if (rbi_watched_path(bus, event->path.bytes, event->path.length)) {
-        news = rbi_watched_event(bus, event, &old_incarnation);
+    /* Room for all of it first: what is known by half would be told again when it is read again. */
+    if (!has_room(cluster, event) ||
+        (rbi_watched_path(bus, event->path.bytes, event->path.length) &&
+         !rbi_watched_event(bus, event, &news, &old_incarnation))) {
+        rbi_target_missed(bus);
+        return;
     }
     if (cluster != NULL) {
         const struct rbi_member *known = rbi_member_find(cluster, event->instance);
@@ -409,7 +427,10 @@ uint64_t rbi_target_tick(struct ringbus *bus, uint64_t now_ns)
     if (bus->sweep_ns <= now_ns) {
         rbi_target_sweep(bus);
     }
-    uint64_t next_ns = bus->sweep_ns;
+    if (bus->reread_ns <= now_ns) {
+        rbi_target_reread(bus);
+    }
+    uint64_t next_ns = rbi_min_u64(bus->sweep_ns, bus->reread_ns);
     for (unsigned c = 0; c < bus->cluster_count; c++) {
         struct rbi_cluster *cluster = bus->clusters[c];
         if (cluster->again_ns <= now_ns) {

@@ -63,6 +63,9 @@ bool rbi_target_wants(struct ringbus *bus,
 
 /** Events were lost: compares targets and watched prefixes with the directory. */
 void rbi_target_resync(struct ringbus *bus);
+/** There was no memory for an event: it is read from the directory before long. */
+RBI_COLD void rbi_target_missed(struct ringbus *bus);
+void rbi_target_reread(struct ringbus *bus);
 /** Registered with a daemon that knows nothing of us: tells it what we want to hear of. */
 void rbi_target_returned(struct ringbus *bus);
 /** Who has not come back to the new daemon by now is gone. */

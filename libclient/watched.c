@@ -102,16 +102,16 @@ bool rbi_watched_cluster(const struct ringbus *bus, const char *path, size_t len
     return false;
 }
 
-enum rbi_news rbi_watched_event(struct ringbus *bus,
-                                const struct rbi_wire_event *event,
-                                uint32_t *old_incarnation)
+bool rbi_watched_event(struct ringbus *bus,
+                       const struct rbi_wire_event *event,
+                       enum rbi_news *news,
+                       uint32_t *old_incarnation)
 {
     struct rbi_watches *watches = &bus->watches;
     struct rbi_sight *sight = sight_find(watches, event->cluster, event->instance);
-    const enum rbi_news news =
-        sight != NULL ? rbi_news_of(sight->pidf.incarnation, sight->state, sight->weight, event)
-                      : rbi_news_of(0, 0, 0, event);
-    if (news == RBI_NEWS_REMOVED) {
+    *news = sight != NULL ? rbi_news_of(sight->pidf.incarnation, sight->state, sight->weight, event)
+                          : rbi_news_of(0, 0, 0, event);
+    if (*news == RBI_NEWS_REMOVED) {
         sight_remove(watches, sight);
     } else if (sight != NULL && event->change != RBI_CHANGE_REMOVED) {
         *old_incarnation = sight->pidf.incarnation;
@@ -119,10 +119,10 @@ enum rbi_news rbi_watched_event(struct ringbus *bus,
         sight->state = event->state;
         sight->weight = event->weight;
         sight->seen = true;
-    } else if (news == RBI_NEWS_ADDED && sight_add(watches, event) < 0) {
-        (void)rbi_fail_errno(bus, -ENOMEM, "an instance below a watched prefix");
+    } else if (*news == RBI_NEWS_ADDED) {
+        return sight_add(watches, event) == 0;
     }
-    return news;
+    return true;
 }
 
 bool rbi_watched_knows(struct ringbus *bus, const struct rbi_pidf *pidf, bool *seen)

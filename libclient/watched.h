@@ -30,10 +30,14 @@ struct rbi_watches {
 bool rbi_watched_path(const struct ringbus *bus, const char *path, size_t length);
 /** Whether an instance of this cluster can be. */
 bool rbi_watched_cluster(const struct ringbus *bus, const char *path, size_t length);
-/** Takes in an event below a watched prefix. @param old_incarnation  set when REPLACED */
-enum rbi_news rbi_watched_event(struct ringbus *bus,
-                                const struct rbi_wire_event *event,
-                                uint32_t *old_incarnation);
+/**
+ * Takes in an event below a watched prefix. @param old_incarnation  set when REPLACED
+ * @return false: no memory, it is as if nothing had come
+ */
+bool rbi_watched_event(struct ringbus *bus,
+                       const struct rbi_wire_event *event,
+                       enum rbi_news *news,
+                       uint32_t *old_incarnation);
 /** Marks all as not named. */
 void rbi_watched_unsee(struct ringbus *bus);
 /** Marks one as named, if it is known in this life. */

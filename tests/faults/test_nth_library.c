@@ -296,7 +296,11 @@ static void test_nth_allocation_of_the_library(void **state)
 static int setup(void **state)
 {
     (void)state;
-    return cluster_up(&cluster, "quota: {connects: 100000}\n");
+    if (cluster_up(&cluster, "quota: {connects: 100000}\n") != 0) {
+        return -1;
+    }
+    /* That a daemon has settled makes everybody look at all of it, and hides what was lost. */
+    return cluster_log_wait(&cluster, "event=settled", 20000) ? 0 : -1;
 }
 
 static int teardown(void **state)

@@ -257,6 +257,7 @@ EXPORT int posix_memalign(void **out, size_t alignment, size_t size)
 
 #define PEER   "/game/eu/pc/w1/core/peer"
 #define PEER_1 PEER "/1"
+#define NOTE   "/game/eu/meta/note"
 
 #define LIFE_MS 8000U
 
@@ -267,6 +268,12 @@ struct end {
     unsigned ready;
     unsigned down;
     unsigned added;
+    unsigned created;
+    unsigned removed;
+    unsigned lost; /* events that there was no memory for, and so it was told */
+    unsigned returned;
+    unsigned answers;
+    int answer;
     uint64_t messages;
     uint64_t kept;
     unsigned replied;
@@ -307,7 +314,19 @@ static void on_event(struct ringbus *bus, const struct ringbus_event *event, voi
     (void)bus;
     end->ready += event->type == RINGBUS_EVENT_READY;
     end->down += event->type == RINGBUS_EVENT_DOWN;
-    end->added += event->type == RINGBUS_EVENT_ADDED;
+    end->added += event->type == RINGBUS_EVENT_ADDED && strcmp(event->path, PEER_1) == 0;
+    end->returned += event->type == RINGBUS_EVENT_UNDELIVERED;
+    end->created += event->type == RINGBUS_EVENT_NODE_CREATED;
+    end->removed += event->type == RINGBUS_EVENT_NODE_REMOVED;
+    end->lost += event->type == RINGBUS_EVENT_RESYNC && event->error == RINGBUS_E_NO_MEMORY;
+}
+
+static void on_node(struct ringbus *bus, const struct ringbus_node_result *result, void *context)
+{
+    struct end *end = context;
+    (void)bus;
+    end->answer = result->error;
+    end->answers++;
 }
 
 static void on_reply(struct ringbus *bus, const struct ringbus_result *result, void *context)
@@ -384,7 +403,7 @@ static int exchange(void)
     const struct ringbus_part parts[] = {{payload, 5}, {payload + 5, 10}};
     struct ringbus_addr dispatch = to;
     struct ringbus_addr self;
-    const uint64_t before = server.messages;
+    const uint64_t before = server.messages + client.returned;
     const uint64_t before_self = client.messages;
     const unsigned before_replies = client.replied + client.not_replied;
     INSIST(ringbus_send(client.bus, &to, 0, payload, 50, 0), one)
@@ -393,7 +412,8 @@ static int exchange(void)
     dispatch.instance = RINGBUS_ANY;
     dispatch.incarnation = 0;
     INSIST(ringbus_send(client.bus, &dispatch, 77, payload, 60, RINGBUS_KEY), one)
-    UNTIL(server.messages >= before + 4)
+    /* Losing the daemon can cost a link, and that gives back what was on its way. */
+    UNTIL(server.messages + client.returned >= before + 4)
     INSIST(ringbus_request(client.bus, &to, 0, payload, 70, 0, 3000, on_reply, &client), one)
     UNTIL(client.replied + client.not_replied > before_replies)
     INSIST(ringbus_self(client.bus, &self), zero)
@@ -422,13 +442,36 @@ static int time_out(void)
     return 0;
 }
 
+/* Whoever watches is told of a node that comes and goes, once each, or that something was lost. */
+static int note(void)
+{
+    const unsigned answers = server.answers;
+    do {
+        const unsigned before = server.answers;
+        INSIST(ringbus_node_create(server.bus, NOTE, "a", 1, 0, on_node, &server), zero)
+        UNTIL(server.answers > before)
+    } while (server.answer != 0 && server.answer != RINGBUS_E_IN_USE);
+    UNTIL(client.created > 0 || client.lost > 0)
+    do {
+        const unsigned before = server.answers;
+        INSIST(ringbus_node_remove(server.bus, NOTE, 0, on_node, &server), zero)
+        UNTIL(server.answers > before)
+    } while (server.answer != 0 && server.answer != RINGBUS_E_NO_SERVICE);
+    UNTIL(client.removed > 0 || client.lost > 0)
+    return server.answers > answers && client.created <= 1 && client.removed <= 1 ? 0 : -1;
+}
+
 static int live(void)
 {
     stage = "target";
     INSIST(ringbus_target(client.bus, PEER, NULL, &to), zero)
     to.instance = 1;
     INSIST(ringbus_watch(client.bus, "/game"), zero)
-    UNTIL(client.ready > 0)
+    UNTIL(client.ready > 0 && (client.added > 0 || client.lost > 0))
+    stage = "note";
+    if (note() != 0) {
+        return -1;
+    }
     stage = "exchange";
     if (exchange() != 0) {
         return -1;
@@ -504,6 +547,7 @@ static void fail_everywhere(const char *function, int error)
             fail();
         }
         if (!came) {
+            assert_int_equal(open_error, 0); /* nothing has failed: nothing may be refused */
             break;
         }
         assert_true(nth < 2000);
@@ -532,14 +576,19 @@ static void test_each_call_fails_in_turn(void **state)
 static int setup(void **state)
 {
     (void)state;
-    return cluster_up(&cluster, "quota: {connects: 100000}\n");
+    if (cluster_up(&cluster, "quota: {connects: 100000}\n") != 0) {
+        return -1;
+    }
+    /* That a daemon has settled makes everybody look at all of it, and hides what was lost. */
+    return cluster_log_wait(&cluster, "event=settled", 20000) ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
     (void)state;
+    const int r = cluster_stop(&cluster); /* it has lived through all of this */
     cluster_down(&cluster);
-    return 0;
+    return r;
 }
 
 int main(void)
