@@ -50,6 +50,11 @@ struct rbi_directory_instance {
     uint32_t name_length;
     uint32_t override; /* RBI_OVERRIDE_* */
     uint32_t ramp;     /* percent of the weight that it gets, with RBI_HEALTH_RAMP */
+    uint16_t node;     /* 1 + NUMA node; 0: unknown, or its host has only one */
+    uint16_t reported; /* weight by what it reports of its load (bus/reported.h); 0: none */
+    /* Of the calls to the cluster, those from its group, and from its node in it; of 10,000. */
+    uint16_t demand; /* 0: unknown (bus/demand.h) */
+    uint16_t node_demand;
     uint32_t reserved;
     uint64_t ready_ns; /* CLOCK_MONOTONIC of the daemon when it became READY; 0: unknown */
     char name[RBI_PATH_ELEMENT_MAX + 1]; /* 7th path element */

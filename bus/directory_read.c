@@ -195,6 +195,10 @@ static bool take_instance(struct snapshot *snap, struct rbi_directory_instance *
     out->name_length = (uint32_t)name;
     out->override = 0; /* the annex says */
     out->ramp = 0;
+    out->node = 0;
+    out->reported = 0;
+    out->demand = 0;
+    out->node_demand = 0;
     out->reserved = 0;
     out->ready_ns = 0;
     take_text(snap, out->name, name);
@@ -258,7 +262,7 @@ take_annex(struct snapshot *snap, struct rbi_directory_cluster *head, const stru
     const uint64_t words = last & UINT32_MAX;
     const uint64_t per_instance = last >> 32 & 0xffff;
     const uint64_t listed = (uint64_t)head->instance_count + head->absent_count;
-    if (per_instance < RBI_ANNEX_INSTANCE || per_instance > 64 || words < RBI_ANNEX_BASE ||
+    if (per_instance < RBI_ANNEX_INSTANCE_MIN || per_instance > 64 || words < RBI_ANNEX_BASE ||
         words > snap->count - snap->at || (words - RBI_ANNEX_BASE) / per_instance < listed) {
         return false;
     }
@@ -271,6 +275,11 @@ take_annex(struct snapshot *snap, struct rbi_directory_cluster *head, const stru
         wanted->instances[i].override = (uint32_t) override;
         wanted->instances[i].ramp = (uint32_t)(override >> 32);
         wanted->instances[i].ready_ns = take(snap);
+        const uint64_t place = per_instance >= RBI_ANNEX_INSTANCE ? take(snap) : 0;
+        wanted->instances[i].node = (uint16_t)place;
+        wanted->instances[i].reported = (uint16_t)(place >> 16);
+        wanted->instances[i].demand = (uint16_t)(place >> 32);
+        wanted->instances[i].node_demand = (uint16_t)(place >> 48);
     }
     return true;
 }

@@ -84,7 +84,7 @@ struct rbi_route_caller {
     const char *set;
     const char *idc;
     uint32_t host; /* as struct rbi_directory_instance has it */
-    int32_t node;  /* NUMA node, -1 unknown */
+    uint32_t node; /* the same: 1 + NUMA node; 0: unknown */
 };
 
 /** The class of a message: all that the chain asks of one. See bus/route_class.h. */
@@ -100,10 +100,8 @@ struct rbi_route_cluster {
     uint32_t count;
     uint32_t absent_count; /* of those who died just now, behind the others: bus/route_keyed.h */
     bool panic;            /* RBI_CLUSTER_PANIC */
-    uint32_t demand;       /* callers in the caller's own group, of 10,000; 0: unknown */
     const uint64_t *invisible; /* bit i: rights hide instance i; NULL: none */
     const uint8_t *filtered;   /* 0, or 1 + number of the filter that leaves i out; NULL: none */
-    const int16_t *nodes;      /* NUMA node of instance i, -1 unknown; NULL: all unknown */
 };
 
 struct rbi_route_input {

@@ -3,7 +3,7 @@
  * bus/route_locality.c - stage 7: the nearest that can carry it. A level takes all as long as
  * enough of it is healthy; one that was left takes healthy x overprovision, and the next levels the
  * rest, until it has been well for long enough. A group with far less capacity than it has callers
- * gives its excess to all others.
+ * gives its excess to all others, and so does a NUMA node within its group.
  */
 #include "bus/label.h"
 #include "bus/route_stage.h"
@@ -21,7 +21,28 @@ struct levels {
     struct level level[RBI_ROUTE_RANKS];
     uint64_t weight;
     uint64_t healthy_weight;
+    /* Of the calls to the cluster, of WHOLE; 0: unknown. */
+    uint64_t demand;      /* from the caller's group */
+    uint64_t node_demand; /* and from its node in it */
 };
+
+/* What is known of the calls from the caller's place says an instance of the same place. */
+static void survey_demand(const struct rbi_route *route,
+                          const struct rbi_route_entry *entry,
+                          struct levels *levels)
+{
+    const struct rbi_directory_instance *instance = rbi_route_instance(route, entry);
+    const struct rbi_label_idc own = rbi_label_idc_parse(route->in->caller->idc);
+    const struct rbi_label_idc idc = rbi_label_idc_parse(instance->idc);
+    if (entry->rank > RBI_ROUTE_GROUP || (own.group.length == 0) != (idc.group.length == 0)) {
+        return; /* a caller without a group takes those of groups on its host as well */
+    }
+    levels->demand = rbi_max_u64(levels->demand, rbi_min_u64(instance->demand, WHOLE));
+    if (entry->rank == RBI_ROUTE_NODE) {
+        levels->node_demand =
+            rbi_max_u64(levels->node_demand, rbi_min_u64(instance->node_demand, WHOLE));
+    }
+}
 
 static void survey(const struct rbi_route *route, struct levels *levels)
 {
@@ -34,6 +55,7 @@ static void survey(const struct rbi_route *route, struct levels *levels)
             level->healthy += entry->healthy ? 1U : 0U;
             levels->weight += weight;
             levels->healthy_weight += entry->healthy ? weight : 0;
+            survey_demand(route, entry, levels);
         }
     }
 }
@@ -109,35 +131,52 @@ static uint64_t divide(struct rbi_route *route, struct levels *levels)
     return given;
 }
 
-/* The caller's own group has less capacity than it has callers: the excess goes to the others. */
-static void relieve(const struct rbi_route *route, struct levels *levels)
+/*
+ * The levels up to @p near have far less of the capacity than @p demand, which is their callers'
+ * share of all calls, of WHOLE: the excess goes to those behind them, up to @p last. 0: unknown.
+ */
+static void relieve(const struct rbi_route *route,
+                    struct levels *levels,
+                    unsigned near,
+                    unsigned last,
+                    uint64_t demand)
 {
-    const uint64_t demand = route->in->clusters[route->result->realm].demand;
     const uint64_t percent = route->in->policy->locality.capacity_spill;
-    uint64_t local_weight = 0;
-    uint64_t local_share = 0;
-    for (unsigned rank = 0; rank <= RBI_ROUTE_GROUP; rank++) {
-        local_weight += levels->level[rank].healthy_weight;
-        local_share += levels->level[rank].share;
+    uint64_t near_weight = 0;
+    uint64_t near_share = 0;
+    uint64_t far_weight = 0;
+    for (unsigned rank = 0; rank <= last; rank++) {
+        const struct level *level = &levels->level[rank];
+        near_weight += rank <= near ? level->healthy_weight : 0;
+        near_share += rank <= near ? level->share : 0;
+        far_weight += rank <= near ? 0 : level->healthy_weight;
     }
-    const uint64_t far_weight = levels->healthy_weight - local_weight;
-    if (demand == 0 || percent == 0 || far_weight == 0 || local_share == 0) {
+    if (demand == 0 || percent == 0 || far_weight == 0 || near_share == 0) {
         return;
     }
     const uint64_t most =
-        local_weight * WHOLE * WHOLE * 100 / (levels->healthy_weight * percent * demand);
-    if (local_share <= most) {
+        near_weight * WHOLE * WHOLE * 100 / (levels->healthy_weight * percent * demand);
+    if (near_share <= most) {
         return;
     }
-    const uint64_t excess = local_share - most;
-    for (unsigned rank = 0; rank < RBI_ROUTE_RANKS; rank++) {
+    const uint64_t excess = near_share - most;
+    for (unsigned rank = 0; rank <= last; rank++) {
         struct level *level = &levels->level[rank];
-        if (rank <= RBI_ROUTE_GROUP) {
-            level->share = level->share * most / local_share;
+        if (rank <= near) {
+            level->share = level->share * most / near_share;
         } else {
             level->share += excess * level->healthy_weight / far_weight;
         }
     }
+}
+
+/* What a node cannot carry need not leave its group; a caller without a group has only the node. */
+static void relieve_all(const struct rbi_route *route, struct levels *levels)
+{
+    if (rbi_label_idc_parse(route->in->caller->idc).group.length > 0) {
+        relieve(route, levels, RBI_ROUTE_GROUP, RBI_ROUTE_RANKS - 1, levels->demand);
+    }
+    relieve(route, levels, RBI_ROUTE_NODE, RBI_ROUTE_GROUP, levels->node_demand);
 }
 
 static void drop(struct rbi_route *route, const struct rbi_route_cause *cause, const bool *out)
@@ -177,7 +216,7 @@ static void prefer(struct rbi_route *route, struct rbi_route_cause cause)
     if (given == 0) {
         return; /* nobody healthy anywhere: health decides, or panic */
     }
-    relieve(route, &levels);
+    relieve_all(route, &levels);
     for (unsigned rank = 0; rank < RBI_ROUTE_RANKS; rank++) {
         out[rank] = levels.level[rank].share == 0;
         route->result->share[rank] = cause.dry ? 0 : (uint32_t)levels.level[rank].share;

@@ -50,11 +50,9 @@ static enum rbi_route_rank listed_rank(const struct rbi_locality_policy *policy,
     return RBI_ROUTE_ANY;
 }
 
-static bool same_node(const struct rbi_route *route, const struct rbi_route_entry *entry)
+static bool same_node(const struct rbi_route *route, const struct rbi_directory_instance *instance)
 {
-    const int16_t *nodes = route->in->clusters[entry->cluster].nodes;
-    return nodes != NULL && route->in->caller->node >= 0 &&
-           nodes[entry->index] == route->in->caller->node;
+    return instance->node != 0 && instance->node == route->in->caller->node;
 }
 
 enum rbi_route_rank rbi_route_rank_of(const struct rbi_route *route,
@@ -65,7 +63,7 @@ enum rbi_route_rank rbi_route_rank_of(const struct rbi_route *route,
     const struct rbi_label_idc idc = rbi_label_idc_parse(instance->idc);
     if (own.group.length == 0 || rbi_label_equal(own.group, idc.group)) {
         if (instance->host == route->in->caller->host) {
-            return same_node(route, entry) ? RBI_ROUTE_NODE : RBI_ROUTE_HOST;
+            return same_node(route, instance) ? RBI_ROUTE_NODE : RBI_ROUTE_HOST;
         }
         return own.group.length == 0 ? RBI_ROUTE_ANY : RBI_ROUTE_GROUP;
     }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bus/route_weight.c - weights of the candidates: ramp, slow start, shares of the levels. */
+/*
+ * bus/route_weight.c - weights of the candidates: reported ones, ramp, slow start, shares of the
+ * levels.
+ */
 #include "bus/balance_start.h"
 #include "bus/route_stage.h"
 
@@ -15,7 +18,8 @@ static uint64_t weight_of(struct rbi_route *route, const struct rbi_directory_in
 {
     const struct rbi_balance_policy *policy = &route->in->policy->balance;
     const uint64_t now_ns = route->in->now_ns;
-    uint64_t weight = (uint64_t)instance->weight * SCALE;
+    const bool reported = policy->reported_weight != 0 && instance->reported != 0;
+    uint64_t weight = (uint64_t)(reported ? instance->reported : instance->weight) * SCALE;
     if (instance->health == RBI_HEALTH_RAMP) {
         weight = weight * rbi_min_u64(instance->ramp, 100) / 100;
     }

@@ -88,7 +88,8 @@
     X(NODE_STATE, node_state, 66, 0)     /* daemon, answers NODE that looks */                     \
     X(NODE_EVENT, node_event, 67, 0)     /* daemon: a node below a watched prefix */               \
     X(MAY_LINK, may_link, 71, 0)         /* tool: has one instance a right to another? */          \
-    X(VERDICT, verdict, 72, 0)           /* daemon, answers MAY_LINK */
+    X(VERDICT, verdict, 72, 0)           /* daemon, answers MAY_LINK */                            \
+    X(PLACE, place, 78, 0)               /* client: it has moved to another node; unanswered */
 
 enum rbi_wire_type {
 #define RBI_WIRE_TYPE_ENUM(NAME, name, value, fds) RBI_WIRE_##NAME = (value),
@@ -128,7 +129,8 @@ struct rbi_data {
     F(u32, ping_interval_ms, 6, 0) /* for clients that name none; 0: the client's own default */   \
     F(u32, ping_misses, 7, 0)                                                                      \
     F(u8, settling, 8, 0)   /* 1: the daemon is new, SETTLED will follow when all had time */      \
-    F(u8, debug_hold, 9, 0) /* 1: clients that do not say otherwise hold for a debugger */
+    F(u8, debug_hold, 9, 0) /* 1: clients that do not say otherwise hold for a debugger */         \
+    F(u16, nodes, 10, 0)    /* NUMA nodes of the host; not more than 1: clients say none */
 #define RBI_WIRE_FIELDS_error(F)                                                                   \
     F(i32, code, 1, 1) /* enum ringbus_error */                                                    \
     F(text, text, 2, 0)                                                                            \
@@ -147,7 +149,8 @@ struct rbi_data {
     F(u64, pool_bytes, 10, 1)                                                                      \
     F(u64, daemon_incarnation, 11, 0) /* of the daemon that gave the incarnation */                \
     F(u64, cookie, 12, 0)             /* proves that it is the same endpoint that comes back */    \
-    F(u8, takeover, 13, 0)            /* 1: also from an instance that lives, if it may */
+    F(u8, takeover, 13, 0)            /* 1: also from an instance that lives, if it may */         \
+    F(u16, node, 14, 0)               /* 1 + NUMA node; 0: unknown, or the host has one */
 #define RBI_WIRE_FIELDS_registered(F)                                                              \
     F(u64, cluster, 1, 1)                                                                          \
     F(i32, instance, 2, 1)                                                                         \
@@ -157,6 +160,7 @@ struct rbi_data {
     F(u64, cookie, 6, 1)
 #define RBI_WIRE_FIELDS_set_state(F)                                                               \
     F(u32, state, 1, 1) F(u32, weight, 2, 0) F(u8, weight_set, 3, 0)
+#define RBI_WIRE_FIELDS_place(F) F(u16, node, 1, 1) /* 1 + NUMA node; 0: unknown */
 #define RBI_WIRE_FIELDS_ok(F)       F(u64, value, 1, 0)
 #define RBI_WIRE_FIELDS_keyed(F)    F(u64, cluster, 1, 1)
 #define RBI_WIRE_FIELDS_target(F)   F(text, path, 1, 1)

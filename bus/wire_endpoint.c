@@ -13,3 +13,7 @@ RBI_WIRE_TABLE(registered);
 #define RBI_WIRE_OF rbi_wire_set_state
 RBI_WIRE_TABLE(set_state);
 #undef RBI_WIRE_OF
+
+#define RBI_WIRE_OF rbi_wire_place
+RBI_WIRE_TABLE(place);
+#undef RBI_WIRE_OF

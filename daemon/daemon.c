@@ -2,6 +2,7 @@
 #include "daemon/daemon.h"
 
 #include "daemon/notify.h"
+#include "daemon/numa.h"
 #include "daemon/reload.h"
 #include "daemon/restore.h"
 
@@ -169,6 +170,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
     rbi_tables_init(&daemon->tables);
     rbi_closer_init(&daemon->closer);
     rbi_health_init(&daemon->health);
+    daemon->numa_nodes = rbi_numa_nodes();
     rbi_leases_init(&daemon->leases);
     rbi_nodes_init(&daemon->nodes);
     rbi_log_init();

@@ -103,6 +103,7 @@ struct rbi_daemon {
     struct rbi_centre centre;
     struct rbi_settle settle;
     struct rbi_health_desk health;
+    uint32_t numa_nodes; /* of the host */
     struct rbi_lease_desk leases;
     struct rbi_closer closer;
     struct rbi_daemon_counters counters;

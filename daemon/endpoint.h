@@ -55,6 +55,7 @@ struct rbi_endpoint {
     uint64_t drain_logs_withheld;    /* since the last line */
     struct rbi_endpoint_labels own;  /* as it says itself */
     struct rbi_endpoint_labels seen; /* as others see it: what the operator says goes before */
+    uint16_t node; /* 1 + NUMA node that it says it is on; 0: unknown */
     bool stale;    /* what others see of it is another by now, and is to be published */
     bool visible;  /* in the directory */
     bool replaced; /* ends because another has taken its name over */

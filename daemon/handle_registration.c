@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/code.h"
 #include "daemon/daemon.h"
+#include "daemon/numa.h"
 #include "daemon/log.h"
 #include "daemon/request.h"
 
@@ -168,6 +169,7 @@ static void registration_describe(const struct rbi_request *request, struct rbi_
     memcpy(endpoint->own.set, body->set.bytes, body->set.length);
     memcpy(endpoint->own.idc, body->idc.bytes, body->idc.length);
     memcpy(endpoint->own.tags, body->tags.bytes, body->tags.length);
+    endpoint->node = rbi_numa_checked(body->node);
     (void)rbi_live_label(endpoint);
     endpoint->registered_ns = rbi_loop_now_ns(request->daemon->loop);
     /* A life that began under another daemon keeps its number: its links know it by that. One

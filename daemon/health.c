@@ -2,6 +2,7 @@
 #include "daemon/health.h"
 
 #include "daemon/daemon.h"
+#include "daemon/demand.h"
 #include "daemon/policy.h"
 
 #include <stdlib.h>
@@ -43,7 +44,11 @@ static void health_publish(void *context)
             }
         }
         health->panic_changed = false;
-        (void)rbi_registry_update_stale(daemon, cluster);
+        const bool demand_changed = health->demand_changed && cluster->member_count > 0;
+        health->demand_changed = false;
+        if (rbi_registry_update_stale(daemon, cluster) == 0 && demand_changed) {
+            rbi_registry_refresh(daemon, cluster); /* no instance has changed: none is told of */
+        }
     }
 }
 
@@ -138,6 +143,10 @@ static bool health_judge(struct rbi_daemon *daemon, uint64_t now_ns)
             rbi_shield_sweep(&health->shield, &turn);
             rbi_health_grant(health);
         }
+        if (rbi_demand_judge(health, now_ns)) {
+            health->demand_changed = true;
+            health_note(health);
+        }
         due = due || rbi_shield_due(&health->shield) != UINT64_MAX;
     }
     return due;
@@ -200,6 +209,7 @@ static void health_take(void *context, const struct rbi_outcome_news *news)
     rbi_shield_count(&health->shield, news->instance, news->incarnation, &outcomes);
     rbi_figures_take(&look->caller->outcomes, news, rbi_loop_now_ns(look->daemon->loop),
                      &health->figures, &instance->health.figures);
+    rbi_demand_take(health, look->caller, (uint64_t)news->ok + bad);
     counters->calls_ok += news->ok;
     counters->calls_failed += news->failed;
     counters->calls_lost += news->lost;
@@ -267,6 +277,7 @@ void rbi_health_cluster_gone(struct rbi_cluster *cluster)
         rbi_list_remove(&health->in_changed);
         rbi_shield_deinit(&health->shield);
         free(health->figures);
+        free(health->demand);
         free(health);
     }
 }

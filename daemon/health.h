@@ -21,6 +21,7 @@
 
 struct rbi_cluster;
 struct rbi_daemon;
+struct rbi_demand;
 struct rbi_endpoint;
 
 /** Of the daemon. */
@@ -45,6 +46,8 @@ struct rbi_cluster_health {
     struct rbi_cluster_figures *figures; /* NULL: memory was short so far */
     uint64_t policy;                     /* fingerprint of the one in force */
     bool panic_changed;
+    struct rbi_demand *demand; /* owned; NULL: it does not matter from where it is called */
+    bool demand_changed;
 };
 
 /** A probe that an endpoint has been asked to make; token 0: none. */

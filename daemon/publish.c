@@ -2,6 +2,7 @@
 #include "daemon/publish.h"
 
 #include "daemon/daemon.h"
+#include "daemon/demand.h"
 #include "daemon/hello.h"
 #include "daemon/log.h"
 #include "daemon/policy.h"
@@ -64,11 +65,13 @@ void rbi_publish_describe(struct rbi_directory_instance *out, const struct rbi_e
                                            .health = endpoint->health.health,
                                            .ramp = endpoint->health.ramp,
                                            .ready_ns = endpoint->ready_ns,
+                                           .node = endpoint->node,
                                            .name_length = (uint32_t)strlen(name)};
     publish_copy(out->name, sizeof(out->name), name);
     publish_copy(out->set, sizeof(out->set), endpoint->seen.set);
     publish_copy(out->idc, sizeof(out->idc), endpoint->seen.idc);
     publish_copy(out->tags, sizeof(out->tags), endpoint->seen.tags);
+    rbi_demand_fill(endpoint->cluster, out);
 }
 
 /** Adds those of the daemon before who are not back yet, in order of instance. */

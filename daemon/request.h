@@ -72,5 +72,6 @@ void rbi_handle_probe_result(const struct rbi_request *request);
 void rbi_handle_unshield(const struct rbi_request *request);
 void rbi_handle_may_link(const struct rbi_request *request);
 void rbi_handle_node(const struct rbi_request *request);
+void rbi_handle_place(const struct rbi_request *request);
 
 #endif

@@ -25,7 +25,7 @@ static struct rbi_table_member *table_members(const struct rbi_policy *policy,
                                               uint64_t now_ns,
                                               unsigned *count)
 {
-    const struct rbi_route_caller caller = {.set = "", .idc = "", .node = -1};
+    const struct rbi_route_caller caller = {.set = "", .idc = ""};
     const struct rbi_route_message message = {.tag = ""};
     const struct rbi_route_cluster offer = {
         .instances = instances, .count = head->instance_count, .absent_count = head->absent_count};

@@ -19,6 +19,9 @@ void rbi_unconfirmed_set(struct rbi_daemon *daemon,
     for (uint32_t i = 0; i < count; i++) {
         instances[i].health = RBI_HEALTH_OK; /* was found out by another; measured anew */
         instances[i].ramp = 0;
+        instances[i].reported = 0;
+        instances[i].demand = 0;
+        instances[i].node_demand = 0;
     }
     if (count) {
         rbi_list_push_back(&daemon->registry.unconfirmed, &cluster->unconfirmed.in_registry);

@@ -301,8 +301,8 @@ static void chain_init(struct chain *chain,
                        const struct rbi_choice *choice,
                        const struct offers *offers)
 {
-    chain->caller =
-        (struct rbi_route_caller){.set = bus->labels.set, .idc = bus->labels.idc, .node = -1};
+    chain->caller = (struct rbi_route_caller){
+        .set = bus->labels.set, .idc = bus->labels.idc, .node = bus->place.node};
     chain->message = (struct rbi_route_message){
         .tag = choice->class.tag, .rules = choice->class.rules, .canary = choice->class.canary};
     chain->input = (struct rbi_route_input){.caller = &chain->caller,

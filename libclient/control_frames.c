@@ -32,7 +32,8 @@ static void send_register(struct ringbus *bus)
                                          .pool_bytes = bus->pool.segment.size,
                                          .daemon_incarnation = control->daemon_incarnation,
                                          .cookie = control->cookie,
-                                         .takeover = bus->takeover && !control->ever_on};
+                                         .takeover = bus->takeover && !control->ever_on,
+                                         .node = (uint16_t)bus->place.node};
     rbi_text_set(&body.path, bus->self_path);
     rbi_text_set(&body.set, bus->set);
     rbi_text_set(&body.idc, bus->idc);
@@ -55,6 +56,7 @@ on_hello_ok(struct ringbus *bus, const struct rbi_wire_hello_ok *body, struct rb
         return;
     }
     rbi_terms_from_daemon(bus, body);
+    rbi_place_begin(bus, body->nodes);
     control->protocol = (uint32_t)rbi_min_u64(body->protocol, RBI_WIRE_PROTOCOL_MAX);
     const bool greeting = control->phase == RBI_CONTROL_HELLO; /* else a larger one takes over */
     /* First: while the daemon looks at it there is time for the mapping. */

@@ -52,8 +52,8 @@ struct rbi_route_input rbi_explain_input(const struct rbi_explain *explain,
                                          unsigned first,
                                          unsigned count)
 {
-    *caller =
-        (struct rbi_route_caller){.set = explain->set, .idc = explain->idc, .host = 0, .node = -1};
+    *caller = (struct rbi_route_caller){
+        .set = explain->set, .idc = explain->idc, .host = 0, .node = explain->node};
     return (struct rbi_route_input){.caller = caller,
                                     .message = &explain->class,
                                     .policy = explain->policy,

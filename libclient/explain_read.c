@@ -139,6 +139,7 @@ static int labels_of_other(struct rbi_explain *explain, const char *caller)
             found = true;
             memcpy(explain->set, instances[i].set, sizeof explain->set);
             memcpy(explain->idc, instances[i].idc, sizeof explain->idc);
+            explain->node = instances[i].node;
         }
     }
     free(instances);
@@ -161,6 +162,7 @@ static int read_caller(struct rbi_explain *explain, const struct ringbus_explain
     if (explain->self) {
         copy_label(explain->set, bus->labels.set);
         copy_label(explain->idc, bus->labels.idc);
+        explain->node = bus->place.node;
     } else if (options->caller[0] != '\0') {
         r = labels_of_other(explain, options->caller);
     }

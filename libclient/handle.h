@@ -16,6 +16,7 @@
 #include "libclient/limit.h"
 #include "libclient/nodes.h"
 #include "libclient/outcome.h"
+#include "libclient/place.h"
 #include "libclient/probe.h"
 #include "libclient/request.h"
 #include "libclient/retry.h"
@@ -140,6 +141,7 @@ struct ringbus {
     uint32_t core_in_vain; /* times in a row that the core was given away, and nothing came */
     uint32_t core_partner; /* the peer last asked */
     uint32_t core_holiday; /* waits without giving way that are left */
+    struct rbi_place place;
     uint32_t weight;
     struct rbi_link_terms terms;
     bool terms_from_daemon; /* the application named neither interval nor misses */

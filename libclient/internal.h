@@ -55,6 +55,7 @@
 #include "libclient/nodes.h"
 #include "libclient/outcome.h"
 #include "libclient/owned.h"
+#include "libclient/place.h"
 #include "libclient/policy.h"
 #include "libclient/poll.h"
 #include "libclient/probe.h"

@@ -12,8 +12,7 @@ void rbi_reach_look(const struct ringbus *bus,
     /* All stages off but state, which always is on, and set. */
     static const struct rbi_policy policy = {.set = {.mode = RBI_STAGE_STRICT}};
     static const struct rbi_route_message message = {.tag = ""};
-    const struct rbi_route_caller caller = {
-        .set = bus->labels.set, .idc = bus->labels.idc, .node = -1};
+    const struct rbi_route_caller caller = {.set = bus->labels.set, .idc = bus->labels.idc};
     const struct rbi_route_cluster all = {.instances = own->instances, .count = own->count};
     const struct rbi_route_input input = {.caller = &caller,
                                           .message = &message,

@@ -237,6 +237,7 @@ void rbi_tick(struct ringbus *bus, uint64_t now_ns)
     if (now_ns - bus->published_ns >= 100 * RBI_NS_PER_MS) {
         bus->published_ns = now_ns;
         rbi_counters_publish(bus);
+        rbi_place_look(bus);
     }
 }
 

@@ -207,7 +207,7 @@ bool route_table_policy(struct route_table *table, const char *policy)
 static bool read_caller(struct route_table *table, const char *text)
 {
     struct word word;
-    table->caller = (struct rbi_route_caller){.set = "", .idc = "", .host = 0, .node = -1};
+    table->caller = (struct rbi_route_caller){.set = "", .idc = "", .host = 0};
     while (next_word(&text, " ", &word)) {
         if (is(&word, "set")) {
             copy(table->texts[0], sizeof table->texts[0], word.value);
@@ -218,7 +218,7 @@ static bool read_caller(struct route_table *table, const char *text)
         } else if (is(&word, "host")) {
             table->caller.host = number(&word);
         } else if (is(&word, "node")) {
-            table->caller.node = (int32_t)number(&word);
+            table->caller.node = 1 + number(&word);
         } else if (!is(&word, "-")) {
             return false;
         }
@@ -309,7 +309,7 @@ static bool read_attribute(struct route_table *table,
     } else if (is(word, "hidden")) {
         table->invisible[cluster] |= UINT64_C(1) << index;
     } else if (is(word, "node")) {
-        table->nodes[cluster][index] = (int16_t)number(word);
+        instance->node = (uint16_t)(1 + number(word));
     } else {
         return read_condition(instance, word);
     }
@@ -322,7 +322,6 @@ static bool read_instance(struct route_table *table, const char *text, unsigned 
     struct rbi_directory_instance *instance = &table->instances[cluster][index];
     const size_t name = strcspn(text, "(");
     memset(instance, 0, sizeof *instance);
-    table->nodes[cluster][index] = -1;
     snprintf(instance->name, sizeof instance->name, "%.*s", (int)name, text);
     instance->name_length = (uint32_t)strlen(instance->name);
     instance->instance = rbi_instance_id(instance->name, instance->name_length);
@@ -347,8 +346,17 @@ static void begin_cluster(struct route_table *table)
     table->clusters[cluster] = (struct rbi_route_cluster){
         .instances = table->instances[cluster],
         .invisible = &table->invisible[cluster],
-        .nodes = table->nodes[cluster],
     };
+}
+
+/* What the daemon says of the calls from the place of each instance, for all of the cluster. */
+static void demand(struct route_table *table, bool of_group, uint16_t share)
+{
+    const unsigned cluster = table->cluster_count - 1;
+    for (unsigned i = 0; i < table->clusters[cluster].count; i++) {
+        struct rbi_directory_instance *instance = &table->instances[cluster][i];
+        *(of_group ? &instance->demand : &instance->node_demand) = share;
+    }
 }
 
 static bool read_instances(struct route_table *table, const char *text)
@@ -364,8 +372,8 @@ static bool read_instances(struct route_table *table, const char *text)
             begin_cluster(table);
         } else if (is(&word, "panic")) {
             table->clusters[table->cluster_count - 1].panic = true;
-        } else if (is(&word, "demand")) {
-            table->clusters[table->cluster_count - 1].demand = number(&word);
+        } else if (is(&word, "demand") || is(&word, "node_demand")) {
+            demand(table, is(&word, "demand"), (uint16_t)number(&word));
         } else if (!is(&word, "-") && !read_instance(table, whole, table->cluster_count - 1)) {
             return false;
         }

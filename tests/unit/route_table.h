@@ -26,7 +26,6 @@ struct route_table {
     uint64_t now_ns;
     struct rbi_directory_instance instances[ROUTE_TABLE_REALMS][ROUTE_TABLE_INSTANCES];
     uint64_t invisible[ROUTE_TABLE_REALMS];
-    int16_t nodes[ROUTE_TABLE_REALMS][ROUTE_TABLE_INSTANCES];
     char texts[4][64];
     struct rbi_route_entry entries[ROUTE_TABLE_REALMS * ROUTE_TABLE_INSTANCES];
     struct rbi_route_result result;

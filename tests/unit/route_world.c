@@ -44,6 +44,10 @@ static void make_instance(struct rbi_directory_instance *one, unsigned cluster, 
     one->ramp = route_world_below(101);
     one->weight = one_in(16) ? 0 : 1 + route_world_below(200);
     one->host = route_world_below(2);
+    one->node = (uint16_t)route_world_below(3);
+    one->reported = (uint16_t)(one_in(2) ? route_world_below(1001) : 0);
+    one->demand = (uint16_t)(one_in(2) ? route_world_below(10001) : 0);
+    one->node_demand = (uint16_t)route_world_below(10001);
     one->override =
         (one_in(16) ? RBI_OVERRIDE_ISOLATED : 0) | (one_in(12) ? RBI_OVERRIDE_STAGED : 0);
     snprintf(one->set, sizeof one->set, "%s", PICK(sets));
@@ -97,8 +101,10 @@ void route_world_make(struct route_world *w)
 {
     memset(w, 0, sizeof *w);
     make_policy(&w->policy);
-    w->caller = (struct rbi_route_caller){
-        .set = PICK(sets), .idc = PICK(idcs), .host = route_world_below(2), .node = -1};
+    w->caller = (struct rbi_route_caller){.set = PICK(sets),
+                                          .idc = PICK(idcs),
+                                          .host = route_world_below(2),
+                                          .node = route_world_below(3)};
     w->message = (struct rbi_route_message){
         .tag = PICK(message_tags), .rules = route_world_below(16), .canary = route_world_below(2)};
     w->input =
@@ -114,7 +120,6 @@ void route_world_make(struct route_world *w)
             .instances = w->instances[i],
             .count = one_in(8) ? 0 : 1 + route_world_below(ROUTE_WORLD_INSTANCES),
             .panic = one_in(4),
-            .demand = one_in(2) ? route_world_below(10001) : 0,
             .invisible = &w->invisible[i]};
         for (unsigned j = 0; j < w->clusters[i].count; j++) {
             make_instance(&w->instances[i][j], i, j);

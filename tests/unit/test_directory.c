@@ -66,6 +66,10 @@ static struct rbi_directory_instance some_instance(uint32_t n)
     one.override = n % 4;
     one.ramp = n % 101;
     one.ready_ns = n * UINT64_C(1000000007);
+    one.node = (uint16_t)(n * 17);
+    one.reported = (uint16_t)(n * 19);
+    one.demand = (uint16_t)(n * 23);
+    one.node_demand = (uint16_t)(n * 29);
     one.name_length = n % (RBI_PATH_ELEMENT_MAX + 1);
     set_label(one.name, (char)('a' + n % 26), one.name_length);
     set_label(one.set, (char)('A' + n % 26), n * 5 % (RBI_DIRECTORY_LABEL_MAX + 1));
@@ -573,7 +577,7 @@ static void test_annex(void **state)
     assert_int_equal(rbi_directory_read(&w.view, 1, &head, &one, 1), RBI_DIRECTORY_OK);
     assert_true(head.policy == 0 && one.override == 0 && one.ramp == 0 && one.ready_ns == 0);
 
-    /* A later release's, with a word more for each instance. */
+    /* With a third word for each instance. */
     const uint64_t good = 5 | UINT64_C(3) << 32;
     block = fake_block(&w, WORDS);
     rbi_store_rlx(&block[RBI_BLOCK_PATH], 8);
@@ -582,9 +586,13 @@ static void test_annex(void **state)
     rbi_store_rlx(&block[ANNEX], 77);
     rbi_store_rlx(&block[ANNEX + 1], 2 | UINT64_C(25) << 32);
     rbi_store_rlx(&block[ANNEX + 2], 12345);
+    rbi_store_rlx(&block[ANNEX + 3],
+                  2 | UINT64_C(300) << 16 | UINT64_C(6000) << 32 | UINT64_C(2000) << 48);
     rbi_store_rlx(&block[WORDS - 1], good);
     assert_int_equal(rbi_directory_read(&w.view, 1, &head, &one, 1), RBI_DIRECTORY_OK);
     assert_true(head.policy == 77 && one.override == 2 && one.ramp == 25 && one.ready_ns == 12345);
+    assert_true(one.node == 2 && one.reported == 300);
+    assert_true(one.demand == 6000 && one.node_demand == 2000);
     assert_true(head.flags == RBI_CLUSTER_PANIC);
     static const uint64_t bad[] = {5,
                                    4 | UINT64_C(3) << 32,

@@ -56,6 +56,7 @@ int sim_ioctl(int fd, unsigned long request, ...);
 int sim_sigaction(int number, const struct sigaction *action, struct sigaction *old);
 int sim_sched_yield(void);
 int sim_sched_getcpu(void);
+int sim_getcpu(unsigned *cpu, unsigned *node);
 int sim_sched_getscheduler(pid_t pid);
 int sim_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *out);
 

@@ -116,6 +116,13 @@ int sim_sched_getcpu(void)
     return (int)sim.current->id % 4; /* some share a core */
 }
 
+int sim_getcpu(unsigned *cpu, unsigned *node)
+{
+    *cpu = (unsigned)sim_sched_getcpu();
+    *node = *cpu / 2;
+    return 0;
+}
+
 int sim_sched_getscheduler(pid_t pid)
 {
     (void)pid;

@@ -30,6 +30,7 @@
 #define fstatfs(...)            sim_fstatfs(__VA_ARGS__)
 #define fsync(...)              sim_fsync(__VA_ARGS__)
 #define ftruncate(...)          sim_ftruncate(__VA_ARGS__)
+#define getcpu(...)             sim_getcpu(__VA_ARGS__)
 #define getenv(...)             sim_getenv(__VA_ARGS__)
 #define getpeername(...)        sim_getpeername(__VA_ARGS__)
 #define getpid(...)             sim_getpid(__VA_ARGS__)
