@@ -68,6 +68,8 @@ struct rbi_config {
         uint32_t request_timeout_ms;
         /* daemon.return_time: for clients of the last daemon to come back to a new one, 0..60s */
         uint32_t return_time_ms;
+        /* daemon.cluster_linger: how long an empty cluster is known, 1s..1000h */
+        uint32_t cluster_linger_ms;
         /* daemon.send_queue: frames kept for a client that does not read, 16..65536 */
         uint32_t send_queue_max;
         char state_dir[RBI_CONFIG_STRING_MAX + 1]; /* daemon.state_dir; "" = usual place; restart */

@@ -51,6 +51,10 @@ static const struct rbi_config_key keys[] = {
     {"daemon.return_time", DURATION, true, AT(daemon.return_time_ms), 0, 60 * SECOND, "2s", NULL,
      "After a start: time for the clients of the daemon before to come back; until then nobody is "
      "taken for gone."},
+    {"daemon.cluster_linger", DURATION, false, AT(daemon.cluster_linger_ms), SECOND,
+     1000 * 3600 * SECOND, "24h", NULL,
+     "How long a cluster stays known after its last instance has left: until then callers are told "
+     "that nobody is there now, afterwards that there is no such service."},
     {"daemon.send_queue", NUMBER, false, AT(daemon.send_queue_max), 16, 65536, "1024", NULL,
      "Messages kept for a client that does not read. From three quarters on events are dropped, "
      "and the client is told to read the directory again; when it is full the client is closed."},

@@ -96,6 +96,8 @@ static void daemon_upkeep(void *context)
     rbi_inflight_look(daemon);
     rbi_quota_sweep(&daemon->quota, now_ns);
     rbi_node_store_sync(&daemon->nodes.store);
+    rbi_registry_linger(daemon);
+    rbi_known_sync(daemon);
     rbi_loop_timer_set(daemon->loop, &daemon->upkeep_timer, now_ns + UPKEEP_NS, daemon_upkeep,
                        daemon);
 }
@@ -198,6 +200,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
     rbi_names_open(&daemon->names, path);
     rbi_tokens_load(daemon);
     rbi_restore(daemon);
+    rbi_known_open(daemon);
     rbi_nodes_open(daemon);
     rbi_settle_start(daemon);
     result = rbi_listener_start(daemon);
@@ -239,6 +242,7 @@ void rbi_daemon_deinit(struct rbi_daemon *daemon)
     rbi_notify("STOPPING=1");
     rbi_listener_close(&daemon->listener);
     if (daemon->loop) {
+        rbi_known_close(daemon);
         daemon_tell_stopping(daemon);
         rbi_peers_deinit(daemon);
         rbi_inflight_deinit(daemon);

@@ -11,6 +11,7 @@
 #include "daemon/closer.h"
 #include "daemon/governance.h"
 #include "daemon/health.h"
+#include "daemon/known.h"
 #include "daemon/lease.h"
 #include "daemon/link.h"
 #include "daemon/listener.h"
@@ -98,6 +99,7 @@ struct rbi_daemon {
     struct rbi_relink relink;
     struct rbi_rights rights;
     struct rbi_names names;
+    struct rbi_known known;
     struct rbi_live live;
     struct rbi_tokens tokens;
     struct rbi_centre centre;

@@ -97,6 +97,7 @@ static void create_cluster(const struct rbi_request *request)
         return;
     }
     rbi_registry_refresh(daemon, cluster);
+    rbi_known_sync(daemon);
     rbi_request_ok(request, 0);
 }
 

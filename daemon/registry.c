@@ -13,7 +13,6 @@
 
 /* Clusters that have lost their last member stay known, so that "nobody is there" has a
  * stable version; only so many, or clients could fill the memory with names. */
-#define IDLE_CLUSTERS_MAX 256U
 /* More lives than a daemon sees: those that the last one gave lie so near each other. */
 #define INCARNATION_RANGE (1U << 24)
 #define BASE_TRIES        8U
@@ -225,8 +224,9 @@ void rbi_registry_set_idle(struct rbi_daemon *daemon, struct rbi_cluster *cluste
         !rbi_list_empty(&cluster->in_idle) || daemon->stopping) {
         return;
     }
+    cluster->empty_ns = rbi_loop_now_ns(daemon->loop);
     rbi_list_push_back(&registry->idle, &cluster->in_idle);
-    if (++registry->idle_count <= IDLE_CLUSTERS_MAX) {
+    if (++registry->idle_count <= RBI_IDLE_CLUSTERS_MAX) {
         return;
     }
     struct rbi_cluster *oldest = RBI_LIST_FIRST(&registry->idle, struct rbi_cluster, in_idle);
@@ -241,10 +241,25 @@ bool rbi_registry_forget(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
     }
     rbi_list_remove(&cluster->in_idle);
     registry->idle_count--;
+    daemon->known.dirty |= cluster->known;
     rbi_publish_withdraw(daemon, cluster);
     (void)rbi_map_remove(&registry->clusters, cluster->id);
     cluster_free(cluster);
     return true;
+}
+
+void rbi_registry_linger(struct rbi_daemon *daemon)
+{
+    const uint64_t now_ns = rbi_loop_now_ns(daemon->loop);
+    const uint64_t linger_ns = (uint64_t)daemon->config.daemon.cluster_linger_ms * 1000000;
+    struct rbi_list *idle = &daemon->registry.idle;
+    while (!rbi_list_empty(idle)) {
+        struct rbi_cluster *oldest = RBI_LIST_FIRST(idle, struct rbi_cluster, in_idle);
+        if (now_ns - oldest->empty_ns < linger_ns) {
+            break;
+        }
+        (void)rbi_registry_forget(daemon, oldest);
+    }
 }
 
 /* ---- publishing ------------------------------------------------------------------------ */
@@ -278,8 +293,26 @@ struct rbi_cluster *rbi_registry_restore(
     struct rbi_cluster *cluster = cluster_new(&daemon->registry, id, path, length);
     if (cluster) {
         cluster->epoch = epoch;
+        cluster->known = true;
+        daemon->known.dirty = true;
     }
     return cluster;
+}
+
+void rbi_registry_know(struct rbi_daemon *daemon,
+                       const char *path,
+                       uint32_t length,
+                       uint64_t empty_for_ns)
+{
+    const uint64_t id = rbi_cluster_id(path, length);
+    if (rbi_registry_cluster(&daemon->registry, id)) {
+        return;
+    }
+    struct rbi_cluster *cluster = rbi_registry_restore(daemon, id, path, length, 0);
+    if (cluster) {
+        rbi_registry_refresh(daemon, cluster);
+        cluster->empty_ns -= empty_for_ns; /* may be before the clock began: differences count */
+    }
 }
 
 void rbi_registry_expect(struct rbi_daemon *daemon, const struct rbi_text *path)
@@ -361,6 +394,8 @@ registry_join(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint, struct r
         rbi_list_remove(&cluster->in_idle);
         registry->idle_count--;
     }
+    daemon->known.dirty |= !cluster->known;
+    cluster->known = true;
     endpoint->cluster = cluster;
     return RBI_REGISTRY_OK;
 }

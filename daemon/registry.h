@@ -16,6 +16,10 @@
 
 struct rbi_policy;
 
+/** Empty clusters that stay known, and clusters of which the next daemon will know. */
+#define RBI_IDLE_CLUSTERS_MAX  256U
+#define RBI_KNOWN_CLUSTERS_MAX RBI_IDLE_CLUSTERS_MAX
+
 struct rbi_cluster {
     uint64_t id;
     uint64_t epoch; /* revision of its last change, so that it grows over any number of lives */
@@ -31,6 +35,8 @@ struct rbi_cluster {
     struct rbi_absent absent;           /* died just now, their slots wait */
     struct rbi_cluster_health *health;  /* NULL: nobody has called it yet */
     struct rbi_list in_idle;            /* clusters without members, the oldest first */
+    uint64_t empty_ns;                  /* since when, while it is in that list */
+    bool known;                         /* somebody was in it, or made it: kept (known.h) */
 };
 
 struct rbi_registry {
@@ -90,10 +96,20 @@ void rbi_registry_expect(struct rbi_daemon *daemon, const struct rbi_text *path)
 struct rbi_cluster *rbi_registry_restore(
     struct rbi_daemon *daemon, uint64_t id, const char *path, uint32_t length, uint64_t epoch);
 /**
+ * Makes a cluster known that has been empty for so long, or does nothing when it is there.
+ * @param path  of a cluster, terminated
+ */
+void rbi_registry_know(struct rbi_daemon *daemon,
+                       const char *path,
+                       uint32_t length,
+                       uint64_t empty_for_ns);
+/**
  * Keeps a cluster, if it is empty, for a while; the one empty for longest goes when there are
  * many.
  */
 void rbi_registry_set_idle(struct rbi_daemon *daemon, struct rbi_cluster *cluster);
+/** Forgets those that have been empty for daemon.cluster_linger. Now and then. */
+void rbi_registry_linger(struct rbi_daemon *daemon);
 /** Forgets a cluster. @return whether it was empty, and is gone */
 bool rbi_registry_forget(struct rbi_daemon *daemon, struct rbi_cluster *cluster);
 /** What is listed of a cluster beside its members has changed. */

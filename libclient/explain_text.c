@@ -67,7 +67,7 @@ static void line(void *user, const struct ringbus_explain_row *row)
         instance_line(text, row, '?');
         break;
     case RINGBUS_EXPLAIN_IN:
-        append(text, "in       %s: weight %u, level %u%s%s\n", row->path, row->weight, row->level,
+        append(text, "in       %s: share %u, level %u%s%s\n", row->path, row->weight, row->level,
                row->reason[0] != '\0' ? ", " : "", row->reason);
         break;
     case RINGBUS_EXPLAIN_OWNER:
