@@ -106,8 +106,8 @@ int rbi_ctl_session_step(struct rbi_ctl_session *session, int timeout_ms)
 #define INSTANCES_MAX 1024U
 static struct ringbus_instance instances[INSTANCES_MAX]; /* too large for the stack */
 
-/* Instances of the cluster that was asked for, into the array above. */
-static unsigned instances_read(struct rbi_ctl_session *session)
+/* Instances of the cluster that was asked for, into the array above. Their number, or why not. */
+static int instances_read(struct rbi_ctl_session *session)
 {
     char cluster[RINGBUS_PATH_MAX + 1];
     snprintf(cluster, sizeof cluster, "%s", session->to_path);
@@ -115,7 +115,7 @@ static unsigned instances_read(struct rbi_ctl_session *session)
         *strrchr(cluster, '/') = '\0';
     }
     int count = ringbus_instances(session->bus, cluster, instances, INSTANCES_MAX);
-    return count < 0 ? 0 : count < (int)INSTANCES_MAX ? (unsigned)count : INSTANCES_MAX;
+    return count < (int)INSTANCES_MAX ? count : (int)INSTANCES_MAX;
 }
 
 /* Nobody became READY in time: is anybody there at all? */
@@ -125,10 +125,14 @@ static int not_ready(struct rbi_ctl_session *session)
     if (session->link_error != 0) {
         return rbi_ctl_fail_bus(args, session->link_error, session->to_path, NULL);
     }
-    unsigned count = instances_read(session);
+    const int count = instances_read(session);
     bool there = count > 0 && session->to.instance == RINGBUS_ANY;
-    for (unsigned i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++) {
         there = there || instances[i].addr.instance == session->to.instance;
+    }
+    if (count == RINGBUS_E_NO_SERVICE) {
+        return rbi_ctl_fail(args, RBI_CTL_NOT_FOUND,
+                            "there is no service %s: nobody was ever there", session->to_path);
     }
     if (!there) {
         return rbi_ctl_fail(args, RBI_CTL_NOT_FOUND, "nobody is at %s", session->to_path);
@@ -146,8 +150,8 @@ static bool enough_ready(struct rbi_ctl_session *session)
     if (session->to.instance != RINGBUS_ANY || session->args->key == NULL) {
         return true;
     }
-    unsigned count = instances_read(session);
-    for (unsigned i = 0; i < count; i++) {
+    const int count = instances_read(session);
+    for (int i = 0; i < count; i++) {
         bool wanted = instances[i].weight > 0 && (instances[i].state == RINGBUS_INSTANCE_READY ||
                                                   instances[i].state == RINGBUS_INSTANCE_BUSY);
         if (wanted && !instances[i].linked) {
