@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/centre.h"
 
+#include "daemon/centre_turn.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
 
@@ -17,6 +18,7 @@ static const char nothing[] = "{}\n";
 
 void rbi_centre_deinit(struct rbi_centre *centre)
 {
+    RBI_ASSERT(!centre->change);
     for (unsigned i = 0; i < RBI_VERSIONS_KEPT; i++) {
         rbi_version_deinit(&centre->versions[i]);
     }
@@ -119,26 +121,111 @@ static void centre_keep(struct rbi_centre *centre, const struct rbi_version *ver
     centre->last = version->number;
 }
 
-/** Makes it hold, writes it down, and says so. */
-static void centre_enter(struct rbi_daemon *daemon,
-                         struct rbi_version *version,
-                         struct centre_layers *layers,
-                         struct rbi_centre_outcome *out)
+/* ---- a change that is written down ------------------------------------------------------- */
+
+struct rbi_centre_change {
+    struct rbi_job job;
+    struct rbi_daemon *daemon;
+    struct rbi_centre_author author; /* peer is NULL when it has gone; why is the version's */
+    struct rbi_version version;
+    struct centre_layers layers;
+    /* What the job may touch: */
+    const char *prefix;
+    struct rbi_store_image image;
+    int result;
+};
+
+static void centre_change_free(struct rbi_centre_change *change)
 {
+    centre_layers_deinit(&change->layers);
+    rbi_store_image_deinit(&change->image);
+    rbi_version_deinit(&change->version);
+    free(change);
+}
+
+/** Beside the loop. */
+static void centre_write(struct rbi_job *job)
+{
+    struct rbi_centre_change *change = RBI_CONTAINER_OF(job, struct rbi_centre_change, job);
+    change->result = rbi_store_write(change->prefix, &change->image);
+}
+
+/** Makes it hold, whether or not it will outlive the daemon. */
+static void centre_enter(struct rbi_centre_change *change, struct rbi_centre_outcome *out)
+{
+    struct rbi_daemon *daemon = change->daemon;
     struct rbi_centre *centre = &daemon->centre;
+    const struct rbi_version *version = &change->version;
     struct rbi_log_text quoted;
-    version->number = centre->last + 1;
-    const int result = rbi_store_write(centre->prefix, version);
-    if (result < 0) {
-        rbi_text_format(&out->warning, "%.180s: %s", centre->prefix, rbi_log_errno(-result));
+    if (change->result < 0) {
+        const char *error = rbi_log_errno(-change->result);
+        rbi_text_format(&out->warning, "%.180s: %s", centre->prefix, error);
         rbi_log(RBI_LOG_WARNING, "version_not_kept", "version=%" PRIu64 " file=%s error=\"%s\"",
-                version->number, centre->prefix, rbi_log_errno(-result));
+                version->number, centre->prefix, error);
     }
-    centre_keep(centre, version);
     rbi_log(RBI_LOG_INFO, "version_applied", "version=%" PRIu64 " uid=%" PRIu32 " why=%s",
             version->number, version->uid,
             rbi_log_quote(&quoted, version->why.bytes, version->why.length));
-    out->change = rbi_live_set(daemon, &layers->applied, &layers->edits);
+    centre_keep(centre, version);
+    change->version = (struct rbi_version){.number = 0};
+    out->change = rbi_live_set(daemon, &change->layers.applied, &change->layers.edits);
+}
+
+static void centre_written(struct rbi_job *job)
+{
+    struct rbi_centre_change *change = RBI_CONTAINER_OF(job, struct rbi_centre_change, job);
+    struct rbi_daemon *daemon = change->daemon;
+    struct rbi_centre_outcome outcome;
+    memset(&outcome, 0, sizeof(outcome));
+    centre_enter(change, &outcome);
+    const struct rbi_centre_author author = change->author;
+    daemon->centre.change = NULL;
+    centre_change_free(change);
+    if (author.peer) {
+        author.answer(author.peer, author.serial, &outcome);
+        rbi_turn_over(author.peer);
+    }
+    rbi_turn_next(daemon);
+}
+
+void rbi_centre_peer_gone(struct rbi_peer *peer)
+{
+    struct rbi_centre_change *change = peer->daemon->centre.change;
+    if (change && change->author.peer == peer) {
+        change->author.peer = NULL;
+    }
+}
+
+/** Takes @p layers over. */
+static enum rbi_centre_result centre_begin(struct rbi_daemon *daemon,
+                                           const struct rbi_centre_author *author,
+                                           struct rbi_shared_text *applied,
+                                           struct rbi_shared_text *edits,
+                                           struct centre_layers *layers)
+{
+    struct rbi_centre *centre = &daemon->centre;
+    struct rbi_centre_change *change = calloc(1, sizeof(*change));
+    if (!change) {
+        centre_layers_deinit(layers);
+        return RBI_CENTRE_NO_MEMORY;
+    }
+    RBI_ASSERT(!centre->change);
+    change->daemon = daemon;
+    change->author = *author;
+    change->author.why = NULL; /* lent until now */
+    change->layers = *layers;
+    change->prefix = centre->prefix;
+    change->version.number = centre->last + 1;
+    centre_describe(&change->version, author, applied, edits);
+    if (rbi_store_image(&change->version, &change->image) < 0) {
+        centre_change_free(change);
+        return RBI_CENTRE_NO_MEMORY;
+    }
+    rbi_store_make_folder(centre->prefix);
+    centre->change = change;
+    rbi_turn_begin(author->peer);
+    rbi_worker_start(&daemon->worker, &change->job, centre_write, centre_written);
+    return RBI_CENTRE_BEGUN;
 }
 
 /** The text of the current version, or of none. @return a reference; NULL: no memory */
@@ -159,19 +246,16 @@ static enum rbi_centre_result centre_commit(struct rbi_daemon *daemon,
                                             struct rbi_centre_outcome *out)
 {
     struct centre_layers layers;
-    enum rbi_centre_result result = centre_parse(applied, edits, &layers, &out->why);
+    const enum rbi_centre_result result = centre_parse(applied, edits, &layers, &out->why);
     if (result != RBI_CENTRE_OK) {
         return result;
     }
-    if (!rbi_live_try(daemon, &layers.applied, &layers.edits, &out->change, &out->why)) {
-        result = RBI_CENTRE_REFUSED;
-    } else if (!dry_run) {
-        struct rbi_version version = {.number = 0};
-        centre_describe(&version, author, applied, edits);
-        centre_enter(daemon, &version, &layers, out);
+    const bool fits = rbi_live_try(daemon, &layers.applied, &layers.edits, &out->change, &out->why);
+    if (fits && !dry_run) {
+        return centre_begin(daemon, author, applied, edits, &layers);
     }
     centre_layers_deinit(&layers);
-    return result;
+    return fits ? RBI_CENTRE_OK : RBI_CENTRE_REFUSED;
 }
 
 enum rbi_centre_result rbi_centre_commit(struct rbi_daemon *daemon,
@@ -231,7 +315,6 @@ static const struct rbi_version *centre_newest(const struct rbi_centre *centre, 
 void rbi_centre_init(struct rbi_daemon *daemon)
 {
     struct rbi_centre *centre = &daemon->centre;
-    *centre = (struct rbi_centre){.current = 0};
     rbi_store_place(daemon->config.daemon.state_dir, daemon->listener.path, centre->prefix);
     for (unsigned place = 0; place < RBI_VERSIONS_KEPT; place++) {
         struct rbi_version version;

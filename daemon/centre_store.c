@@ -215,8 +215,7 @@ static bool store_write_all(int fd, const void *bytes, size_t size)
     return true;
 }
 
-/** The folder of a file, made if its parent is there. @return length of its name */
-static size_t store_make_folder(const char *prefix, char *folder, size_t room)
+static void store_folder(const char *prefix, char *folder, size_t room)
 {
     const char *end = strrchr(prefix, '/');
     const size_t length = end ? (size_t)(end - prefix) : 0;
@@ -224,8 +223,13 @@ static size_t store_make_folder(const char *prefix, char *folder, size_t room)
                    length ? prefix
                    : end  ? "/"
                           : ".");
+}
+
+void rbi_store_make_folder(const char *prefix)
+{
+    char folder[RBI_STORE_PREFIX_MAX + 1];
+    store_folder(prefix, folder, sizeof(folder));
     (void)mkdir(folder, 0700);
-    return length;
 }
 
 /** Makes a rename durable. Some file systems cannot, and need not. */
@@ -238,20 +242,19 @@ static void store_sync_folder(const char *folder)
     }
 }
 
-static int
-store_put(const char *prefix, uint64_t number, const struct store_head *head, size_t size)
+int rbi_store_write(const char *prefix, const struct rbi_store_image *image)
 {
     char name[RBI_STORE_PREFIX_MAX + 16];
     char beside[RBI_STORE_PREFIX_MAX + 16];
     char folder[RBI_STORE_PREFIX_MAX + 1];
-    (void)store_make_folder(prefix, folder, sizeof(folder));
-    store_name(prefix, number, "", name, sizeof(name));
-    store_name(prefix, number, ".new", beside, sizeof(beside));
+    store_folder(prefix, folder, sizeof(folder));
+    store_name(prefix, image->number, "", name, sizeof(name));
+    store_name(prefix, image->number, ".new", beside, sizeof(beside));
     const int fd = rbi_state_file_create(beside);
     if (fd < 0) {
         return fd;
     }
-    int result = store_write_all(fd, head, size) && fsync(fd) == 0 ? 0 : -errno;
+    int result = store_write_all(fd, image->bytes, image->size) && fsync(fd) == 0 ? 0 : -errno;
     (void)close(fd);
     if (result == 0 && rename(beside, name) < 0) {
         result = -errno;
@@ -264,7 +267,7 @@ store_put(const char *prefix, uint64_t number, const struct store_head *head, si
     return 0;
 }
 
-int rbi_store_write(const char *prefix, const struct rbi_version *version)
+int rbi_store_image(const struct rbi_version *version, struct rbi_store_image *out)
 {
     const size_t size = sizeof(struct store_head) + version->applied->size + version->edits->size;
     struct store_head *head = calloc(1, size);
@@ -284,7 +287,12 @@ int rbi_store_write(const char *prefix, const struct rbi_version *version)
     memcpy(texts, version->applied->bytes, version->applied->size);
     memcpy(texts + version->applied->size, version->edits->bytes, version->edits->size);
     head->sum = store_sum(head, size);
-    const int result = store_put(prefix, version->number, head, size);
-    free(head);
-    return result;
+    *out = (struct rbi_store_image){.number = version->number, .bytes = head, .size = size};
+    return 0;
+}
+
+void rbi_store_image_deinit(struct rbi_store_image *image)
+{
+    free(image->bytes);
+    *image = (struct rbi_store_image){.number = 0};
 }

@@ -49,10 +49,22 @@ void rbi_store_place(const char *configured,
                      char out[RBI_STORE_PREFIX_MAX + 1]);
 /** Reads a place. @return whether there is a whole version; a damaged one is logged */
 bool rbi_store_read(const char *prefix, unsigned place, struct rbi_version *out);
+/** A version as the bytes of its file. */
+struct rbi_store_image {
+    uint64_t number;
+    void *bytes; /* owned */
+    size_t size;
+};
+/** @retval 0; -ENOMEM */
+RBI_MUST_CHECK int rbi_store_image(const struct rbi_version *version, struct rbi_store_image *out);
+void rbi_store_image_deinit(struct rbi_store_image *image);
+/** Makes the folder of the versions, if its parent is there. */
+void rbi_store_make_folder(const char *prefix);
 /**
- * Writes a version to its place, and waits until it is durable: rare, and its operator waits.
+ * Writes a version to its place, and waits until it is durable, however long the disk takes: not
+ * for the loop.
  * @retval 0; -errno
  */
-RBI_MUST_CHECK int rbi_store_write(const char *prefix, const struct rbi_version *version);
+RBI_MUST_CHECK int rbi_store_write(const char *prefix, const struct rbi_store_image *image);
 
 #endif

@@ -154,6 +154,7 @@ static int daemon_init_inside(struct rbi_daemon *daemon)
     if (result < 0) {
         return daemon_failed("loop", result);
     }
+    rbi_worker_init(&daemon->worker, daemon->loop);
     result = daemon_watch_signals(daemon);
     return result < 0 ? daemon_failed("signals", result) : 0;
 }
@@ -166,6 +167,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
                                   .listener = RBI_LISTENER_NULL,
                                   .publish = {.segment = RBI_SEGMENT_NULL},
                                   .names = RBI_NAMES_NULL,
+                                  .worker = RBI_WORKER_NULL,
                                   .signal_fd = -1};
     rbi_peers_init(&daemon->peers);
     rbi_absences_init(&daemon->absences);
@@ -175,6 +177,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
     daemon->numa_nodes = rbi_numa_nodes();
     rbi_leases_init(&daemon->leases);
     rbi_nodes_init(&daemon->nodes);
+    rbi_list_init(&daemon->centre.turns);
     rbi_log_init();
     rbi_log_set_level(daemon->config.daemon.log_level);
     int result = rbi_listener_place(options->socket_path, daemon->config.daemon.socket, path);
@@ -238,6 +241,7 @@ static void daemon_tell_stopping(struct rbi_daemon *daemon)
 
 void rbi_daemon_deinit(struct rbi_daemon *daemon)
 {
+    rbi_worker_finish(&daemon->worker); /* what was begun is answered */
     daemon->stopping = true;
     rbi_notify("STOPPING=1");
     rbi_listener_close(&daemon->listener);
@@ -247,6 +251,7 @@ void rbi_daemon_deinit(struct rbi_daemon *daemon)
         rbi_peers_deinit(daemon);
         rbi_inflight_deinit(daemon);
         rbi_loop_remove(&daemon->signal_source);
+        rbi_worker_deinit(&daemon->worker);
     }
     if (daemon->signal_fd >= 0) {
         (void)close(daemon->signal_fd);

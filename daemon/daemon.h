@@ -3,8 +3,8 @@
 #define RINGBUS_DAEMON_DAEMON_H
 /*
  * daemon/daemon.h - ringbusd as a whole: owns everything, starts and stops it. One
- * thread, but for the closing of what is large (closer.h). It names, admits, introduces and
- * watches; it is never on the data path.
+ * thread, but for closing what is large (closer.h) and waiting for a disk (worker.h). It
+ * names, admits, introduces and watches; it is never on the data path.
  */
 #include "bus/config.h"
 #include "daemon/centre.h"
@@ -26,6 +26,7 @@
 #include "daemon/settle.h"
 #include "daemon/tokens.h"
 #include "daemon/watch.h"
+#include "daemon/worker.h"
 
 #ifndef RINGBUS_VERSION_TEXT
 #define RINGBUS_VERSION_TEXT "0.1.0"
@@ -108,6 +109,7 @@ struct rbi_daemon {
     uint32_t numa_nodes; /* of the host */
     struct rbi_lease_desk leases;
     struct rbi_closer closer;
+    struct rbi_worker worker;
     struct rbi_daemon_counters counters;
     struct rbi_log_limit bad_frame_limit;
     struct rbi_log_limit overflow_limit;

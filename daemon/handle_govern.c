@@ -2,6 +2,7 @@
 /* Changes of the configuration while the daemon runs, and what is kept of them. */
 #include "bus/governance_edit.h"
 #include "daemon/centre.h"
+#include "daemon/centre_turn.h"
 #include "daemon/code.h"
 #include "daemon/daemon.h"
 #include "daemon/request.h"
@@ -36,29 +37,37 @@ static bool govern_allowed(const struct rbi_request *request,
     return true;
 }
 
-/** Makes a version and answers. */
+static void
+govern_answer(struct rbi_peer *peer, uint32_t serial, const struct rbi_centre_outcome *outcome)
+{
+    const struct rbi_wire_applied body = {.version = peer->daemon->centre.current,
+                                          .clusters = (uint32_t)outcome->change.clusters,
+                                          .instances = (uint32_t)outcome->change.instances,
+                                          .warning = outcome->warning};
+    rbi_peer_send(peer, RBI_WIRE_APPLIED, &body, serial);
+}
+
+/** Makes a version, which is answered when it holds. */
 static void govern_commit(const struct rbi_request *request,
                           const struct rbi_text *why,
                           struct rbi_shared_text *applied,
                           struct rbi_shared_text *edits,
                           bool dry_run)
 {
-    const struct rbi_centre_author author = {.peer = request->peer, .why = why};
+    const struct rbi_centre_author author = {
+        .peer = request->peer, .why = why, .serial = request->serial, .answer = govern_answer};
     struct rbi_centre_outcome outcome;
     switch (rbi_centre_commit(request->daemon, &author, applied, edits, dry_run, &outcome)) {
-    case RBI_CENTRE_OK: {
-        const struct rbi_wire_applied body = {.version = request->daemon->centre.current,
-                                              .clusters = (uint32_t)outcome.change.clusters,
-                                              .instances = (uint32_t)outcome.change.instances,
-                                              .warning = outcome.warning};
-        rbi_peer_send(request->peer, RBI_WIRE_APPLIED, &body, request->serial);
+    case RBI_CENTRE_OK:
+        govern_answer(request->peer, request->serial, &outcome);
         break;
-    }
     case RBI_CENTRE_REFUSED:
         rbi_request_refuse(request, RBI_CODE_ARGUMENT, "%s", outcome.why.bytes);
         break;
     case RBI_CENTRE_NO_MEMORY:
         rbi_request_refuse_errno(request, "version", -ENOMEM);
+        break;
+    case RBI_CENTRE_BEGUN:
         break;
     }
 }
@@ -94,6 +103,9 @@ static struct rbi_shared_text *govern_read(const struct rbi_request *request, ui
 void rbi_handle_apply(const struct rbi_request *request)
 {
     const struct rbi_wire_apply *body = &request->body->apply;
+    if (rbi_turn_wait(request, rbi_handle_apply)) {
+        return;
+    }
     if (!govern_allowed(request, NULL, body->expected != 0, body->expect)) {
         return;
     }
@@ -107,6 +119,9 @@ void rbi_handle_apply(const struct rbi_request *request)
 void rbi_handle_rollback(const struct rbi_request *request)
 {
     const struct rbi_wire_rollback *body = &request->body->rollback;
+    if (rbi_turn_wait(request, rbi_handle_rollback)) {
+        return;
+    }
     if (!govern_allowed(request, NULL, body->expected != 0, body->expect)) {
         return;
     }
@@ -345,6 +360,9 @@ void rbi_handle_edit(const struct rbi_request *request)
 {
     const struct rbi_wire_edit *body = &request->body->edit;
     struct rbi_edits edits = RBI_EDITS_NULL;
+    if (rbi_turn_wait(request, rbi_handle_edit)) {
+        return;
+    }
     if (!govern_allowed(request, &body->target, body->expected != 0, body->expect)) {
         return;
     }

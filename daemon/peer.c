@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/peer.h"
 
+#include "daemon/centre_turn.h"
 #include "daemon/code.h"
 #include "daemon/daemon.h"
 #include "daemon/endpoint.h"
@@ -111,6 +112,8 @@ static void peer_free(struct rbi_peer *peer)
     rbi_list_remove(&peer->in_peers);
     peer->daemon->peers.count--;
     rbi_watch_clear(peer);
+    rbi_turn_peer_gone(peer);
+    rbi_centre_peer_gone(peer);
     peer->endpoint = rbi_endpoint_free(peer->endpoint);
     rbi_peer_out_deinit(peer);
     rbi_fdlist_deinit(&peer->fds);
@@ -175,7 +178,7 @@ void rbi_peer_verify(struct rbi_peer *peer)
 void rbi_peer_update_want(struct rbi_peer *peer)
 {
     unsigned want = 0;
-    if (!peer->query.active && !peer->stalled) {
+    if (!peer->query.active && !peer->stalled && !peer->governing) {
         want |= RBI_LOOP_IN;
     }
     /* While the kernel refuses descriptors the socket is writable all the same. */

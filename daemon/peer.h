@@ -57,6 +57,7 @@ struct rbi_peer {
     bool hangup;       /* nothing more will come than what lies in the socket */
     bool reset;        /* the socket has reported an error; what lies in it can still be read */
     bool stalled;      /* its bucket of control messages is empty */
+    bool governing;    /* its change is being written down, or waits for that of another */
     bool fds_truncated;
     struct rbi_wire_stream stream;
     struct rbi_fdlist fds; /* of the frame that has begun */
@@ -118,7 +119,7 @@ void rbi_peer_update_want(struct rbi_peer *peer);
 
 /** Reads and handles what there is. */
 void rbi_peer_read(struct rbi_peer *peer);
-/** Goes on after a pause (query, empty bucket). */
+/** Goes on after a pause (query, empty bucket, change of the configuration). */
 void rbi_peer_resume(struct rbi_peer *peer);
 /** Charges a message. One that comes too early is handled, what follows it waits. */
 void rbi_peer_charge(struct rbi_peer *peer);

@@ -15,7 +15,8 @@
 
 static bool peer_paused(const struct rbi_peer *peer)
 {
-    return peer->doomed || ((peer->query.active || peer->stalled) && !peer->hangup);
+    return peer->doomed ||
+           ((peer->query.active || peer->stalled || peer->governing) && !peer->hangup);
 }
 
 /* ---- time limits ----------------------------------------------------------------------- */

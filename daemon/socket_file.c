@@ -68,19 +68,15 @@ static int beside_clear(const char *path)
 static int beside_bind(int fd, const char *path, mode_t mode, const char **step)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    *step = "clear";
-    const int cleared = beside_clear(path);
-    if (cleared < 0) {
-        return cleared;
-    }
     memcpy(address.sun_path, path, strlen(path) + 1);
     *step = "bind";
-    /* The mode is exact from the first instant, whatever umask we were started with. */
-    const mode_t old_mask = umask(0777 & ~mode);
-    const int bound = bind(fd, (const struct sockaddr *)(const void *)&address, sizeof(address));
-    const int error = errno;
-    (void)umask(old_mask);
-    return bound < 0 ? -error : 0;
+    if (bind(fd, (const struct sockaddr *)(const void *)&address, sizeof(address)) < 0) {
+        return -errno;
+    }
+    /* At its place the mode is exact from the first instant, and no umask is changed for it: that
+     * is the other threads' as well. */
+    *step = "chmod";
+    return chmod(path, mode) < 0 ? -errno : 0;
 }
 
 /** Moves without taking the place of anything; some file systems know one way, some the other. */
@@ -110,12 +106,16 @@ static int beside_place(const char *beside, const char *path)
 static int socket_file_make(
     int fd, const char *beside, const char *path, mode_t mode, int backlog, const char **step)
 {
-    int result = beside_bind(fd, beside, mode, step);
+    *step = "clear";
+    int result = beside_clear(beside);
     if (result < 0) {
         return result;
     }
-    *step = "listen";
-    result = listen(fd, backlog) < 0 ? -errno : 0;
+    result = beside_bind(fd, beside, mode, step);
+    if (result == 0) {
+        *step = "listen";
+        result = listen(fd, backlog) < 0 ? -errno : 0;
+    }
     if (result == 0) {
         *step = "rename";
         result = beside_place(beside, path);

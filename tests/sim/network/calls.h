@@ -73,6 +73,7 @@ int sim_unlink(const char *path);
 int sim_rename(const char *old_path, const char *new_path);
 int sim_renameat2(
     int old_folder, const char *old_path, int new_folder, const char *new_path, unsigned flags);
+int sim_chmod(const char *path, mode_t mode);
 int sim_link(const char *old_path, const char *new_path);
 int sim_fsync(int fd);
 ssize_t sim_readlink(const char *path, char *out, size_t size);

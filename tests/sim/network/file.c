@@ -375,6 +375,11 @@ int sim_renameat2(
     return 0;
 }
 
+int sim_chmod(const char *path, mode_t mode)
+{
+    return sim_access(path, (int)mode);
+}
+
 int sim_link(const char *old_path, const char *new_path)
 {
     (void)new_path;

@@ -14,6 +14,7 @@
 #define access(...)             sim_access(__VA_ARGS__)
 #define bind(...)               sim_bind(__VA_ARGS__)
 #define calloc(...)             sim_calloc(__VA_ARGS__)
+#define chmod(...)              sim_chmod(__VA_ARGS__)
 #define clock_gettime(...)      sim_clock_gettime(__VA_ARGS__)
 #define close(...)              sim_close(__VA_ARGS__)
 #define connect(...)            sim_connect(__VA_ARGS__)
