@@ -303,6 +303,23 @@ static bool acl_ask_method(const struct rbi_acl *acl,
     return acl_default(acl, subject, RBI_ACL_SEND, object);
 }
 
+struct rbi_acl_verdict rbi_acl_ask_method(const struct rbi_acl *acl,
+                                          const struct rbi_acl_bound *bound,
+                                          const struct rbi_acl_subject *subject,
+                                          const struct rbi_acl_object *object,
+                                          uint32_t method)
+{
+    uint32_t rule = acl_next(acl, bound, 0, RBI_ACL_SEND, object);
+    while (rule != RBI_ACL_NO_RULE &&
+           (method < acl->rules[rule].method_low || method > acl->rules[rule].method_high)) {
+        rule = acl_next(acl, bound, rule + 1, RBI_ACL_SEND, object);
+    }
+    return (struct rbi_acl_verdict){.allow = rule != RBI_ACL_NO_RULE
+                                                 ? !acl->rules[rule].deny
+                                                 : acl_default(acl, subject, RBI_ACL_SEND, object),
+                                    .rule = rule};
+}
+
 /** @return whether there was room for it */
 static bool acl_add_range(struct rbi_acl_methods *methods, uint32_t low, uint32_t high)
 {

@@ -148,6 +148,12 @@ int rbi_acl_ask_methods(const struct rbi_acl *acl,
                         const struct rbi_acl_subject *subject,
                         const struct rbi_acl_object *object,
                         struct rbi_acl_methods *out);
+/** The same for one of them, with the rule that decides it. */
+struct rbi_acl_verdict rbi_acl_ask_method(const struct rbi_acl *acl,
+                                          const struct rbi_acl_bound *bound,
+                                          const struct rbi_acl_subject *subject,
+                                          const struct rbi_acl_object *object,
+                                          uint32_t method);
 /** Every method: nothing to look at. */
 bool rbi_acl_methods_all(const struct rbi_acl_methods *methods);
 bool rbi_acl_methods_have(const struct rbi_acl_methods *methods, uint32_t method);

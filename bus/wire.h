@@ -269,7 +269,8 @@ struct rbi_data {
     F(u32, incarnation, 2, 0)
 #define RBI_WIRE_FIELDS_may_link(F)                                                                \
     F(text, from, 1, 1) /* path of an instance */                                                  \
-    F(text, to, 2, 1)
+    F(text, to, 2, 1)                                                                              \
+    F(u32, method, 3, 0) /* of a message that it would send */
 #define RBI_WIRE_FIELDS_verdict(F)                                                                 \
     F(u8, allowed, 1, 1)                                                                           \
     F(text, why, 2, 0) /* it is not */

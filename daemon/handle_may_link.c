@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether one instance has a right to another, and which rule says no: for who explains a route.
+ * Whether one instance has a right to another, to link to it and to send it messages of a method, and
+ * which rule says no: for who explains a route.
  * It tells what the rules hold against the first one, so only who administers that may ask.
  */
 #include "daemon/code.h"
@@ -40,7 +41,8 @@ void rbi_handle_may_link(const struct rbi_request *request)
     if (!to) {
         return;
     }
-    if (from != to && !rbi_rights_may_link(from, to, &verdict.why)) {
+    if (from != to && !(rbi_rights_may_link(from, to, &verdict.why) &&
+                        rbi_rights_may_send(from, to, body->method, &verdict.why))) {
         verdict.allowed = 0;
     }
     rbi_peer_send(request->peer, RBI_WIRE_VERDICT, &verdict, request->serial);

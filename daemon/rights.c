@@ -89,15 +89,14 @@ void rbi_rights_forget(struct rbi_peer *peer)
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
-static bool rights_ask(struct rbi_peer *peer,
-                       const struct rbi_acl_subject *subject,
-                       enum rbi_acl_verb verb,
-                       const struct rbi_acl_object *object,
-                       struct rbi_text *why)
+/** @return whether it may; else @p why says by which rule not */
+static bool rights_verdict(const struct rbi_acl *acl,
+                           const struct rbi_acl_subject *subject,
+                           struct rbi_acl_verdict verdict,
+                           enum rbi_acl_verb verb,
+                           const struct rbi_acl_object *object,
+                           struct rbi_text *why)
 {
-    const struct rbi_acl *acl = peer->daemon->rights.acl;
-    const struct rbi_acl_verdict verdict =
-        rbi_acl_ask(acl, rights_bound(peer, subject), subject, verb, object);
     if (verdict.allow) {
         return true;
     }
@@ -112,6 +111,18 @@ static bool rights_ask(struct rbi_peer *peer,
                         object->path);
     }
     return false;
+}
+
+static bool rights_ask(struct rbi_peer *peer,
+                       const struct rbi_acl_subject *subject,
+                       enum rbi_acl_verb verb,
+                       const struct rbi_acl_object *object,
+                       struct rbi_text *why)
+{
+    const struct rbi_acl *acl = peer->daemon->rights.acl;
+    return rights_verdict(acl, subject,
+                          rbi_acl_ask(acl, rights_bound(peer, subject), subject, verb, object),
+                          verb, object, why);
 }
 
 static struct rbi_acl_object rights_object(const struct rbi_endpoint *endpoint)
@@ -188,6 +199,21 @@ bool rbi_rights_may_link(const struct rbi_endpoint *requester,
 }
 
 /* ---- methods ------------------------------------------------------------------------------- */
+
+bool rbi_rights_may_send(const struct rbi_endpoint *sender,
+                         const struct rbi_endpoint *receiver,
+                         uint32_t method,
+                         struct rbi_text *why)
+{
+    struct rbi_peer *peer = sender->peer;
+    const struct rbi_acl *acl = peer->daemon->rights.acl;
+    const struct rbi_acl_subject subject = rights_subject(peer, sender);
+    const struct rbi_acl_object object = rights_object(receiver);
+    return rights_verdict(
+        acl, &subject,
+        rbi_acl_ask_method(acl, rights_bound(peer, &subject), &subject, &object, method),
+        RBI_ACL_SEND, &object, why);
+}
 
 void rbi_rights_methods_between(const struct rbi_endpoint *sender,
                                 const struct rbi_endpoint *receiver,

@@ -86,6 +86,11 @@ bool rbi_rights_may_link(const struct rbi_endpoint *requester,
                          const struct rbi_endpoint *server,
                          struct rbi_text *why);
 
+/** Whether @p sender may send a message of this method; @p why names the rule that says no. */
+bool rbi_rights_may_send(const struct rbi_endpoint *sender,
+                         const struct rbi_endpoint *receiver,
+                         uint32_t method,
+                         struct rbi_text *why);
 /** Which methods @p sender may send to @p receiver, as text for the wire. */
 void rbi_rights_methods_between(const struct rbi_endpoint *sender,
                                 const struct rbi_endpoint *receiver,

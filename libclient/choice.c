@@ -128,13 +128,16 @@ static void note_leaving(const struct rbi_cluster *cluster,
 
 /* Bit by instance: rights hide it. NULL: none are hidden, or no memory, and the links say so. */
 static uint64_t *invisible_of(const struct rbi_cluster *cluster,
+                              const struct rbi_choice_class *class,
                               const struct rbi_directory_instance *instances,
                               unsigned count)
 {
     uint64_t *bits = NULL;
     for (unsigned i = 0; i < count; i++) {
         const struct rbi_member *member = rbi_member_find(cluster, instances[i].instance);
-        if (member == NULL || !rbi_member_is_denied(member)) {
+        const bool barred =
+            class->barred != 0 && member != NULL && rbi_rights_bars(member, class->method);
+        if (member == NULL || (!rbi_member_is_denied(member) && !barred)) {
             continue;
         }
         if (bits == NULL) {
@@ -167,7 +170,10 @@ filter(struct ringbus *bus, struct offers *offers, const struct rbi_cluster *tar
 }
 
 /* @return false: no memory */
-static bool read_offer(struct ringbus *bus, struct offers *offers, struct rbi_cluster *cluster)
+static bool read_offer(struct ringbus *bus,
+                       struct offers *offers,
+                       struct rbi_cluster *cluster,
+                       const struct rbi_choice_class *class)
 {
     struct rbi_directory_cluster head = {.absent_count = 0};
     bool absent = false;
@@ -188,7 +194,7 @@ static bool read_offer(struct ringbus *bus, struct offers *offers, struct rbi_cl
     offers->instances[offers->count] = instances;
     offers->filtered[offers->count] = NULL;
     offers->invisible[offers->count] =
-        invisible_of(cluster, instances, head.instance_count + head.absent_count);
+        invisible_of(cluster, class, instances, head.instance_count + head.absent_count);
     offers->routes[offers->count] = (struct rbi_route_cluster){
         .instances = instances,
         .count = head.instance_count,
@@ -207,7 +213,7 @@ static bool look_reach(struct ringbus *bus,
                        struct rbi_cluster *cluster,
                        struct rbi_choice *choice)
 {
-    if (choice == NULL || choice != cluster->choice) {
+    if (choice != cluster->choice) {
         return true;
     }
     if (!reserve_entries(choice, offers->routes[0].count)) {
@@ -217,19 +223,20 @@ static bool look_reach(struct ringbus *bus,
     return true;
 }
 
-/* @param choice  to be made of them; NULL: they are looked at only */
+/* @param made  the choice is to be made of them: else they are looked at only */
 static bool read_offers(struct ringbus *bus,
                         struct offers *offers,
                         struct rbi_cluster *cluster,
-                        struct rbi_choice *choice)
+                        struct rbi_choice *choice,
+                        bool made)
 {
     offers->count = 0;
-    if (!read_offer(bus, offers, cluster) || !look_reach(bus, offers, cluster, choice) ||
-        !filter(bus, offers, cluster, 0)) {
+    if (!read_offer(bus, offers, cluster, &choice->class) ||
+        (made && !look_reach(bus, offers, cluster, choice)) || !filter(bus, offers, cluster, 0)) {
         return false;
     }
     for (unsigned i = 0; i < cluster->import_count; i++) {
-        if (!read_offer(bus, offers, cluster->imports[i]) ||
+        if (!read_offer(bus, offers, cluster->imports[i], &choice->class) ||
             !filter(bus, offers, cluster, offers->count - 1)) {
             return false;
         }
@@ -318,7 +325,7 @@ int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi
     struct offers offers;
     struct chain chain;
     const uint32_t mode = rbi_hooks_mode(cluster);
-    bool whole = read_offers(bus, &offers, cluster, choice);
+    bool whole = read_offers(bus, &offers, cluster, choice, true);
     chain_init(&chain, bus, cluster, choice, &offers);
     whole = whole && reserve_entries(choice, rbi_route_room(&chain.input));
     if (whole) {
@@ -370,7 +377,7 @@ static bool is_current(const struct ringbus *bus, const struct rbi_cluster *clus
 
 bool rbi_choice_would_take(struct ringbus *bus,
                            struct rbi_cluster *cluster,
-                           const struct rbi_choice *choice,
+                           struct rbi_choice *choice,
                            uint64_t of,
                            int32_t instance)
 {
@@ -387,7 +394,7 @@ bool rbi_choice_would_take(struct ringbus *bus,
     if (!current) {
         return false;
     }
-    if (read_offers(bus, &offers, cluster, NULL)) {
+    if (read_offers(bus, &offers, cluster, choice, false)) {
         const unsigned at = heal(&offers, of, instance);
         chain_init(&chain, bus, cluster, choice, &offers);
         entries = at != UINT_MAX ? calloc(rbi_route_room(&chain.input), sizeof *entries) : NULL;

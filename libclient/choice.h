@@ -27,6 +27,9 @@ struct ringbus;
 struct rbi_choice_class {
     uint32_t rules;
     uint32_t canary;
+    /* Of those who may not be sent its method (rbi_rights_barred()); 0: all may be sent it. */
+    uint64_t barred;
+    uint32_t method; /* one of those that are barred so */
     char tag[RBI_LABEL_MAX + 1];
 };
 
@@ -168,7 +171,7 @@ bool rbi_choice_targets(const struct rbi_cluster *cluster, int32_t instance);
  */
 bool rbi_choice_would_take(struct ringbus *bus,
                            struct rbi_cluster *cluster,
-                           const struct rbi_choice *choice,
+                           struct rbi_choice *choice,
                            uint64_t of,
                            int32_t instance);
 /** End of an instance that can be sent to now, or NULL. */

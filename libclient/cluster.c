@@ -106,10 +106,17 @@ static bool make_first_choice(struct ringbus *bus, struct rbi_cluster *cluster)
     return rbi_choice_make(bus, cluster, cluster->choice) == 0;
 }
 
+/* All messages have one choice, if hooks do not say otherwise. */
+static bool is_classless(const struct rbi_cluster *cluster)
+{
+    return rbi_route_classless(&cluster->classes) && !cluster->barring;
+}
+
 void rbi_cluster_refresh(struct ringbus *bus, struct rbi_cluster *cluster)
 {
     const bool stale = (cluster->dispatch_stale & RBI_DISPATCH_STALE) != 0;
     cluster->held = rbi_redeliver_holds(bus, cluster->id);
+    cluster->barring = rbi_rights_barring(cluster);
     cluster->dispatch_stale &= (uint8_t)~RBI_DISPATCH_HELD;
     cluster->dispatch_stale |= cluster->held ? RBI_DISPATCH_HELD : 0U;
     if (!stale) {
@@ -120,7 +127,7 @@ void rbi_cluster_refresh(struct ringbus *bus, struct rbi_cluster *cluster)
         return; /* without memory, or inside a filter, it is tried again at the next pick */
     }
     cluster->dispatch_stale = (cluster->held ? RBI_DISPATCH_HELD : RBI_DISPATCH_FRESH) |
-                              (rbi_route_classless(&cluster->classes) ? 0U : RBI_DISPATCH_CLASSED) |
+                              (is_classless(cluster) ? 0U : RBI_DISPATCH_CLASSED) |
                               rbi_hooks_bits(bus, cluster);
 }
 
@@ -278,13 +285,15 @@ rbi_cluster_pick(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, u
 
 static bool same_class(const struct rbi_choice_class *a, const struct rbi_choice_class *b)
 {
-    return a->rules == b->rules && a->canary == b->canary && strcmp(a->tag, b->tag) == 0;
+    return a->rules == b->rules && a->canary == b->canary && a->barred == b->barred &&
+           strcmp(a->tag, b->tag) == 0;
 }
 
 static struct rbi_choice_class class_of(const struct rbi_cluster *cluster,
                                         const struct rbi_pick *pick)
 {
-    struct rbi_choice_class class = {.rules = 0};
+    struct rbi_choice_class class = {.method = pick->method};
+    class.barred = cluster->barring ? rbi_rights_barred(cluster, pick->method) : 0;
     class.rules =
         rbi_route_rules(&cluster->classes, pick->method, pick->keyed, pick->key, pick->labels);
     if (pick->tag != NULL) {
@@ -303,6 +312,8 @@ choice_of(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_cho
     unsigned at = 1;
     for (unsigned i = 0; i < cluster->choice_count; i++) {
         if (same_class(&cluster->choices[i]->class, class)) {
+            cluster->choices[i]->class.method =
+                class->method; /* what bars the one before differs */
             return cluster->choices[i];
         }
         at = i > 0 && cluster->choices[i]->used < cluster->choices[at]->used ? i : at;

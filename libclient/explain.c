@@ -38,10 +38,13 @@ static void remember(struct rbi_explain *explain)
 {
     const struct rbi_cluster *cluster = rbi_cluster_find(explain->bus, explain->heads[0].cluster);
     const struct rbi_route_message *class = &explain->class;
+    const uint64_t barred = cluster != NULL && cluster->barring
+                                ? rbi_rights_barred(cluster, explain->message.method)
+                                : 0;
     for (unsigned i = 0; cluster != NULL && explain->self && i < cluster->choice_count; i++) {
         const struct rbi_choice *choice = cluster->choices[i];
-        if (choice->class.rules == class->rules && choice->class.canary == class->canary &&
-            strcmp(choice->class.tag, class->tag) == 0) {
+        if (choice->class.rules == class->rules && choice->class.barred == barred &&
+            choice->class.canary == class->canary && strcmp(choice->class.tag, class->tag) == 0) {
             explain->memory = choice->memory;
         }
     }

@@ -33,7 +33,8 @@ static bool is_denied(const struct rbi_explain *explain, uint64_t cluster, int32
     const struct rbi_cluster *known = rbi_cluster_find(explain->bus, cluster);
     const struct rbi_member *member =
         known != NULL && explain->self ? rbi_member_find(known, instance) : NULL;
-    return member != NULL && rbi_member_is_denied(member);
+    return member != NULL &&
+           (rbi_member_is_denied(member) || rbi_rights_bars(member, explain->message.method));
 }
 
 static int filter(struct rbi_explain *explain, unsigned at)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <xxhash.h>
 
 void rbi_rights_revoked(struct ringbus *bus, struct rbi_end *end, const char *text)
 {
@@ -75,6 +76,10 @@ int rbi_rights_methods(struct ringbus *bus,
     end->flowing = false; /* the next message finds out whether it may */
     end->hindered &= (uint8_t)~RBI_HINDERED_RIGHTS;
     end->hindered |= end->may_send != NULL ? RBI_HINDERED_RIGHTS : 0U;
+    struct rbi_cluster *cluster = rbi_cluster_find(bus, end->peer.cluster);
+    if (cluster != NULL && send != NULL) {
+        rbi_cluster_changed(bus, cluster); /* whom a choice leaves */
+    }
     return 0;
 }
 
@@ -111,6 +116,57 @@ bool rbi_rights_may_come(struct ringbus *bus, struct rbi_end *end, const struct 
     /* The daemon tells us before it tells the sender, and its word may lie here unread. */
     rbi_control_input(bus);
     return may_come(end, record);
+}
+
+/* ---- whom a choice leaves out for it --------------------------------------------------------- */
+
+static bool bars_any(const struct rbi_member *member)
+{
+    return member->end != NULL && member->end->may_send != NULL;
+}
+
+bool rbi_rights_bars(const struct rbi_member *member, uint32_t method)
+{
+    return bars_any(member) && !rbi_acl_methods_have(member->end->may_send, method);
+}
+
+static bool is_barring(const struct rbi_cluster *cluster)
+{
+    bool any = false;
+    for (unsigned i = 0; i < cluster->member_count; i++) {
+        any = any || bars_any(&cluster->members[i]);
+    }
+    return any;
+}
+
+bool rbi_rights_barring(const struct rbi_cluster *cluster)
+{
+    bool any = is_barring(cluster);
+    for (unsigned i = 0; i < cluster->import_count; i++) {
+        any = any || is_barring(cluster->imports[i]);
+    }
+    return any;
+}
+
+static uint64_t barred_of(const struct rbi_cluster *cluster, uint32_t method, uint64_t hash)
+{
+    for (unsigned i = 0; i < cluster->member_count; i++) {
+        const struct rbi_member *member = &cluster->members[i];
+        if (rbi_rights_bars(member, method)) {
+            const uint64_t who[3] = {hash, cluster->id, (uint64_t)member->instance};
+            hash = XXH3_64bits(who, sizeof who) | 1;
+        }
+    }
+    return hash;
+}
+
+uint64_t rbi_rights_barred(const struct rbi_cluster *cluster, uint32_t method)
+{
+    uint64_t hash = barred_of(cluster, method, 0);
+    for (unsigned i = 0; i < cluster->import_count; i++) {
+        hash = barred_of(cluster->imports[i], method, hash);
+    }
+    return hash;
 }
 
 int rbi_send_hindered(struct ringbus *bus, struct rbi_end *end, uint64_t method)

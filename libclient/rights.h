@@ -46,6 +46,12 @@ void rbi_rights_on_methods(struct ringbus *bus, const struct rbi_wire_methods *b
  * said before it denies: the end may be leaving then.
  */
 bool rbi_rights_may_come(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record);
+/** Whether an instance is out of reach for messages of a method, for want of a right. */
+bool rbi_rights_bars(const struct rbi_member *member, uint32_t method);
+/** Whether there is an instance, of the cluster or of its imports, that bars any method. */
+bool rbi_rights_barring(const struct rbi_cluster *cluster);
+/** Which of those bar a method: the same number for the same ones; 0: none. Cost: their number */
+uint64_t rbi_rights_barred(const struct rbi_cluster *cluster, uint32_t method);
 /** Whether a message may be sent on an end that is hindered. 0; BUSY; DENIED (noted) */
 int rbi_send_hindered(struct ringbus *bus, struct rbi_end *end, uint64_t method);
 /** Another has our name: all links end here and now, and the handle is as closed. */

@@ -140,8 +140,8 @@ static int read_rights(const struct rbi_ctl_args *args,
     if (options->caller[0] == '\0') {
         return RBI_CTL_OK;
     }
-    const int r =
-        rbi_ctl_denied_read(denied, args, bus, options->caller, targets.paths, targets.count);
+    const int r = rbi_ctl_denied_read(denied, args, bus, options->caller, options->message->method,
+                                      targets.paths, targets.count);
     options->denied = denied->addrs;
     options->denied_count = denied->count;
     return r == RBI_CTL_DENIED ? RBI_CTL_OK : r;

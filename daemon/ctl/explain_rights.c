@@ -38,6 +38,7 @@ add(struct rbi_ctl_denied *denied, const struct ringbus_instance *instance, cons
 static int ask(struct rbi_ctl_denied *denied,
                struct rbi_ctl_control *control,
                const char *caller,
+               uint32_t method,
                const struct ringbus_instance *instance)
 {
     struct rbi_wire_may_link body;
@@ -46,6 +47,7 @@ static int ask(struct rbi_ctl_denied *denied,
     memset(&body, 0, sizeof body);
     rbi_text_set(&body.from, caller);
     rbi_text_set(&body.to, instance->path);
+    body.method = method;
     const int r =
         rbi_ctl_control_ask(control, RBI_WIRE_MAY_LINK, &body, NULL, NULL, &type, &answer);
     if (r != RBI_CTL_OK) {
@@ -71,6 +73,7 @@ int rbi_ctl_denied_read(struct rbi_ctl_denied *denied,
                         const struct rbi_ctl_args *args,
                         struct ringbus *bus,
                         const char *caller,
+                        uint32_t method,
                         char (*clusters)[RINGBUS_PATH_MAX + 1],
                         unsigned count)
 {
@@ -87,7 +90,7 @@ int rbi_ctl_denied_read(struct rbi_ctl_denied *denied,
     for (unsigned i = 0; r == RBI_CTL_OK && i < count; i++) {
         const int found = ringbus_instances(bus, clusters[i], instances, INSTANCES_MAX);
         for (int j = 0; r == RBI_CTL_OK && j < found && j < INSTANCES_MAX; j++) {
-            r = ask(denied, &control, caller, &instances[j]);
+            r = ask(denied, &control, caller, method, &instances[j]);
         }
     }
     rbi_ctl_control_deinit(&control);

@@ -30,6 +30,7 @@ RBI_MUST_CHECK int rbi_ctl_denied_read(struct rbi_ctl_denied *denied,
                                        const struct rbi_ctl_args *args,
                                        struct ringbus *bus,
                                        const char *caller,
+                                       uint32_t method,
                                        char (*clusters)[RINGBUS_PATH_MAX + 1],
                                        unsigned count);
 void rbi_ctl_denied_deinit(struct rbi_ctl_denied *denied);

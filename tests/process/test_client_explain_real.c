@@ -23,6 +23,7 @@
 #define INSTANCES 9U
 #define OWN       6U /* the rest is of the other business */
 #define SICK      2U /* the first of the own are shielded as long as the policies shield */
+#define METHODS   14U
 #define NONE      99U
 
 static const char *const names[INSTANCES] = {"read-1",  "read-2", "write-1", "write-2", "big-1",
@@ -100,8 +101,12 @@ static const char *on_shield;
 static bool panics;     /* the target does, as those that are shielded have a weight */
 static bool remembers;  /* the caller's stage of locality has a state of its own */
 static unsigned denied; /* bit: instance */
-static unsigned mark;   /* number of the configuration */
-static unsigned marks;  /* clusters of which the caller has it */
+static struct span {
+    unsigned low;
+    unsigned count;
+} barred[INSTANCES];   /* methods that the caller may not send */
+static unsigned mark;  /* number of the configuration */
+static unsigned marks; /* clusters of which the caller has it */
 
 static unsigned below(unsigned bound)
 {
@@ -228,10 +233,20 @@ static void say_rights(void)
 {
     denied = chance(20) ? 1U << below(INSTANCES) : 0;
     denied |= denied != 0 && chance(30) ? 1U << below(INSTANCES) : 0;
-    say("rights:\n  otherwise: allow\n  rules:%s\n", denied == 0 ? " []" : "");
+    unsigned rules = denied;
+    const bool some = chance(30);
+    for (unsigned i = 0; i < INSTANCES; i++) {
+        barred[i] = (struct span){below(10), some && chance(40) ? 1 + below(4) : 0};
+        rules += barred[i].count;
+    }
+    say("rights:\n  otherwise: allow\n  rules:%s\n", rules == 0 ? " []" : "");
     for (unsigned i = 0; i < INSTANCES; i++) {
         if ((denied >> i & 1U) != 0) {
             say("    - {id: no-%u, action: deny, verbs: [connect], to: %s}\n", i, path_of(i));
+        }
+        if (barred[i].count > 0) {
+            say("    - {id: not-%u, action: deny, verbs: [send], methods: %u..%u, to: %s}\n", i,
+                barred[i].low, barred[i].low + barred[i].count - 1, path_of(i));
         }
     }
 }
@@ -262,6 +277,7 @@ static bool is_known(void)
 }
 
 static bool is_refused(void);
+static bool bars(unsigned number, uint32_t method);
 
 static void load(void)
 {
@@ -297,9 +313,10 @@ struct told {
     unsigned owner;
     bool owner_sick;
     bool by_key;
-    unsigned out; /* by state or rights */
-    bool panic;   /* of the target */
-    bool ignored; /* its shields are */
+    unsigned out;     /* by state */
+    unsigned refused; /* by rights */
+    bool panic;       /* of the target */
+    bool ignored;     /* its shields are */
 };
 
 static unsigned named(const char *path)
@@ -319,9 +336,9 @@ static void on_row(void *user, const struct ringbus_explain_row *row)
         CHECK(named(row->path) != NONE);
         told->in |= 1U << named(row->path);
         told->sick |= row->reason[0] != '\0' ? 1U << named(row->path) : 0;
-    } else if (row->kind == RINGBUS_EXPLAIN_OUT &&
-               (strcmp(row->stage, "state") == 0 || strcmp(row->stage, "acl") == 0)) {
-        told->out |= 1U << named(row->path);
+    } else if (row->kind == RINGBUS_EXPLAIN_OUT) {
+        told->out |= strcmp(row->stage, "state") == 0 ? 1U << named(row->path) : 0;
+        told->refused |= strcmp(row->stage, "acl") == 0 ? 1U << named(row->path) : 0;
     } else if (row->kind == RINGBUS_EXPLAIN_OWNER) {
         told->owner = named(row->path);
         told->owner_sick = row->reason[0] != '\0';
@@ -338,14 +355,15 @@ static struct told explain(const struct ringbus_message_options *message, bool b
     struct told told;
     memset(&told, 0, sizeof told); /* and what lies between its members: it is compared as it is */
     told.owner = NONE;
-    struct ringbus_addr barred[INSTANCES];
+    struct ringbus_addr refused[INSTANCES];
     struct ringbus_explain_options options = {.struct_size = sizeof options, .message = message};
     if (by_asker) {
         options.caller = CALLER;
-        options.denied = barred;
+        options.denied = refused;
         for (unsigned i = 0; i < INSTANCES; i++) {
-            if ((denied >> i & 1U) != 0) {
-                CHECK(ringbus_self(instances[i].bus, &barred[options.denied_count++]) == 0);
+            const bool no_right = (denied >> i & 1U) != 0 || bars(i, message->method);
+            if (no_right) {
+                CHECK(ringbus_self(instances[i].bus, &refused[options.denied_count++]) == 0);
             }
         }
     }
@@ -353,11 +371,25 @@ static struct told explain(const struct ringbus_message_options *message, bool b
     return told;
 }
 
-/* One whose link was refused before is asked for anew, and only then known to be refused again. */
+static bool bars(unsigned number, uint32_t method)
+{
+    return method - barred[number].low < barred[number].count;
+}
+
+/* What the daemon says of rights comes on a way of its own. */
 static bool is_refused(void)
 {
-    const struct ringbus_message_options any = {.struct_size = sizeof any};
-    return denied == 0 || (explain(&any, false).out & denied) == denied;
+    bool known = true;
+    struct ringbus_message_options message = {.struct_size = sizeof message};
+    for (message.method = 0; known && message.method < METHODS; message.method++) {
+        const struct told told = explain(&message, false);
+        unsigned wanted = denied;
+        for (unsigned i = 0; i < INSTANCES; i++) {
+            wanted |= bars(i, message.method) ? 1U << i : 0;
+        }
+        known = told.refused == (wanted & ~told.out);
+    }
+    return known;
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */
@@ -367,7 +399,7 @@ static struct ringbus_message_options random_message(void)
     struct ringbus_message_options message = {.struct_size = sizeof message};
     message.flags = chance(50) ? RINGBUS_KEY : 0;
     message.key = bus_random(&seed);
-    message.method = below(12);
+    message.method = below(METHODS);
     message.labels[0] = below(4);
     message.tag =
         chance(60) ? NULL : PICK(((const char *const[]){"v2", "v3", "v4", "test", "pre"}));

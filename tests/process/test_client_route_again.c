@@ -2,7 +2,8 @@
 /*
  * Scenario 88, where a choice is not the first one made for a message: copies and later tries of a
  * request, one that is asked of all, and what a handler asks in turn (features 2.6: the tag goes
- * with it; 2.10). What was said of the message holds for each of them.
+ * with it; 2.10). What was said of the message holds for each of them, and so do rights by method
+ * (2.11): who may not be sent it gets none, and does not have it refused either.
  */
 #include "support/bus.h"
 #include "support/test.h"
@@ -145,6 +146,41 @@ static void test_asked_of_all(void **state)
     down();
 }
 
+/* Of the untagged ones the first may be sent no orders, and the second nothing at all. */
+static void test_by_rights_to_methods(void **state)
+{
+    (void)state;
+    enum { ORDER = 5, MANY = 60 };
+    up("    balance: {keyless: random}\n"
+       "rights: {rules: [{id: orders, action: deny, verbs: [send], methods: 5, to: " HALL "/1},\n"
+       "                 {id: never, action: deny, verbs: [send], to: " HALL "/2},\n"
+       "                 {id: none-of-it, action: deny, verbs: [send], methods: 6}]}\n");
+    const struct ringbus_part part = {"x", 1};
+    struct ringbus_message_options options = {.struct_size = sizeof options, .timeout_ms = 5000};
+    for (unsigned i = 0; i < MANY; i++) {
+        options.method = i % 2 == 0 ? ORDER : 7;
+        options.flags = i % 3 == 0 ? RINGBUS_KEY : 0;
+        options.key = i;
+        asked = 0;
+        CHECK(ringbus_request_with(caller.bus, &hall, &part, 1, &options, on_end, NULL) == 1);
+        until_ended(i + 1);
+        assert_int_equal(last.outcome, RINGBUS_REPLIED);
+        assert_true(asked == 1U << 3 || (asked == 1U << 0 && options.method != ORDER));
+    }
+    options.method = 6;
+    assert_int_equal(ringbus_request_with(caller.bus, &hall, &part, 1, &options, on_end, NULL),
+                     RINGBUS_E_DENIED);
+    assert_non_null(strstr(ringbus_errmsg(caller.bus), "\"acl\""));
+    asked = 0;
+    for (unsigned i = 0; i < MANY; i++) { /* method 0, and nothing is said of it */
+        CHECK(ringbus_request(caller.bus, &hall, i, "x", 1, i % 2 == 0 ? RINGBUS_KEY : 0, 5000,
+                              on_end, NULL) == 1);
+    }
+    until_ended(2 * MANY);
+    assert_int_equal(asked, 1U << 0 | 1U << 3);
+    down();
+}
+
 static bool by_plain;
 
 static void pass_on(struct node *node, const struct ringbus_message *message)
@@ -189,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_copies_by_key),
         cmocka_unit_test(test_later_tries_by_key),
         cmocka_unit_test(test_asked_of_all),
+        cmocka_unit_test(test_by_rights_to_methods),
         cmocka_unit_test(test_nested_ones_go_where_their_tag_leads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

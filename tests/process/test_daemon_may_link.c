@@ -34,9 +34,10 @@ static void down(void)
 }
 
 /* 1: it has; 0: it has not, @p why says so; else the code of the refusal. */
-static int may_link(struct raw *raw, const char *from, const char *to, struct rbi_text *why)
+static int
+may_send(struct raw *raw, const char *from, const char *to, uint32_t method, struct rbi_text *why)
 {
-    struct rbi_wire_may_link body = {.from = {.length = 0}};
+    struct rbi_wire_may_link body = {.from = {.length = 0}, .method = method};
     struct raw_message message;
     rbi_text_set(&body.from, from);
     rbi_text_set(&body.to, to);
@@ -51,6 +52,26 @@ static int may_link(struct raw *raw, const char *from, const char *to, struct rb
     }
     raw_message_deinit(&message);
     return r;
+}
+
+static int may_link(struct raw *raw, const char *from, const char *to, struct rbi_text *why)
+{
+    return may_send(raw, from, to, 0, why);
+}
+
+/* Whom a choice leaves out for messages of one method, though there is a link. */
+static void test_verdicts_are_of_one_method(void **state)
+{
+    struct rbi_text why;
+    up(state,
+       "rights: {rules: [{id: few, verbs: [send], from: /game/**/gate/*, to: /game/**/battle/*,"
+       " methods: 0..9}, {id: rest, action: deny, verbs: [send], from: /game/**/gate/*}]}\n");
+    assert_int_equal(may_send(&shop, GATE, BATTLE, 9, &why), 1);
+    assert_int_equal(may_send(&shop, GATE, BATTLE, 10, &why), 0);
+    assert_non_null(strstr(why.bytes, "rule rest"));
+    assert_non_null(strstr(why.bytes, "may not send"));
+    assert_int_equal(may_send(&shop, BATTLE, GATE, 10, &why), 1);
+    down();
 }
 
 static void test_verdicts_are_those_of_introductions(void **state)
@@ -104,6 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LOOPS_BOTH(test_verdicts_are_those_of_introductions),
+        LOOPS_BOTH(test_verdicts_are_of_one_method),
         LOOPS_TEST(test_questions_that_have_no_answer, "epoll"),
         LOOPS_TEST(test_it_is_told_to_administrators, "epoll"),
     };

@@ -324,6 +324,19 @@ static void test_methods_are_those_of_the_first_rule_each(void **state)
     const struct rbi_acl_subject subject = caller(GATE, 1000);
     assert_true(ask(&subject, RBI_ACL_SEND, SHOP, 1000).allow);
 
+    struct rbi_acl_bound bound;
+    const struct rbi_acl_object shop = {.path = SHOP, .path_length = strlen(SHOP), .uid = 1000};
+    rbi_acl_bind(&acl, &subject, &bound);
+    for (uint32_t method = 0; method < 200; method++) {
+        const struct rbi_acl_verdict verdict =
+            rbi_acl_ask_method(&acl, &bound, &subject, &shop, method);
+        assert_int_equal(verdict.allow, rbi_acl_methods_have(&found, method));
+        assert_int_equal(verdict.rule, method == 13                     ? 0
+                                       : method >= 1 && method <= 99    ? 1
+                                       : method >= 100 && method <= 120 ? 2
+                                                                        : RBI_ACL_NO_RULE);
+    }
+
     methods(GATE, BATTLE, &found); /* inside the realm the rest is as the default says */
     assert_int_equal(found.count, 2);
     assert_int_equal(found.ranges[0].high, 12);

@@ -65,8 +65,9 @@ struct ringbus_explain_options {
  * sent, and nothing changes.
  *
  * It says who may get the message and, by key, whose it is; not which of several gets one without
- * a key, and not whether the link is up. Of rights it knows those that this endpoint was refused.
- * Of own messages it counts what the stage of locality remembers of the last seconds.
+ * a key, and not whether the link is up. Of rights it knows those that this endpoint was refused,
+ * to link or to send the method. Of own messages it counts what the stage of locality remembers of
+ * the last seconds.
  *
  * @param target   path of a cluster (6 elements); it need not be a target of this endpoint
  * @param options  NULL: this endpoint, a message that says nothing of itself
