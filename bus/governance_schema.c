@@ -249,8 +249,8 @@ static const struct rbi_tree_field limit[] = {
     FIELD(COUNT, "burst", burst, 0, UINT64_C(1000000000000), "0",
           "So many at once; 0: what the rate gives in 100 ms."),
     FIELD(DURATION, "max_wait", max_wait_ms, 0, 60 * SECOND, "0ms",
-          "Requests that would pass by then wait: before they are sent, or, with scope receiver, "
-          "in their lane. Messages that are no requests are refused with the time."),
+          "What would pass by then waits: in its sender, or, with scope receiver, in its lane; "
+          "what would not is refused with the time."),
     FIELD(RANGE, "methods", method_low, 0, UINT32_MAX, "all", "Methods that it is about."),
     FLAG("dry_run", dry_run, DRY_RUN),
     FIELD(GLOB, "caller", caller, 0, RBI_GLOB_MAX, "", "Callers that it is about; \"\": all."),

@@ -206,7 +206,7 @@ struct rbi_limit {
     uint32_t unit;        /* enum rbi_limit_unit */
     uint64_t rate;        /* a second */
     uint64_t burst;       /* 0: what the rate gives in 100 ms, 1 at least */
-    uint32_t max_wait_ms; /* requests wait so long before they are refused */
+    uint32_t max_wait_ms; /* what passes by then waits, what does not is refused */
     uint32_t method_low;
     uint32_t method_high;
     uint32_t dry_run;

@@ -197,11 +197,8 @@ int rbi_attributes_send(struct ringbus *bus,
         out->record_flags = RBI_RECORD_ANY;
         r = rbi_send_new(bus, end, out);
     }
-    if (r != 0) {
-        return r;
-    }
-    rbi_count(bus, RBI_COUNTER_diverted, attributes->diverted ? 1 : 0);
-    return 1;
+    rbi_count(bus, RBI_COUNTER_diverted, r >= 0 && attributes->diverted ? 1 : 0);
+    return rbi_sent(r);
 }
 
 static int send_with(struct ringbus *bus,

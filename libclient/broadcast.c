@@ -138,7 +138,7 @@ static void note(struct ringbus_broadcast *report,
                  const struct rbi_cluster *cluster,
                  const struct rbi_member *member,
                  bool was_for_it,
-                 int error)
+                 int r)
 {
     if (report == NULL) {
         return;
@@ -146,13 +146,14 @@ static void note(struct ringbus_broadcast *report,
     if (report->count < report->each_max) {
         const struct rbi_pidf peer = rbi_member_pidf(cluster, member);
         report->each[report->count] =
-            (struct ringbus_delivery){.instance = rbi_addr(&peer), .error = error};
+            (struct ringbus_delivery){.instance = rbi_addr(&peer), .error = r < 0 ? r : 0};
     }
     report->count++;
-    report->delivered += error == 0;
-    report->full += error == RINGBUS_E_FULL;
+    report->delivered += r == 0;
+    report->delayed += r == RBI_SEND_KEPT;
+    report->full += r == RINGBUS_E_FULL;
     report->skipped += !was_for_it;
-    report->refused += was_for_it && error != 0 && error != RINGBUS_E_FULL;
+    report->refused += was_for_it && r < 0 && r != RINGBUS_E_FULL;
 }
 
 /* Asks of each member whether it is for it. @return how many took it; a public error (noted) */
@@ -205,7 +206,8 @@ static bool begin_report(struct ringbus *bus, struct ringbus_broadcast *result)
                        "no result, its struct_size is not set, or it has no room for each");
         return false;
     }
-    result->count = result->delivered = result->full = result->refused = result->skipped = 0;
+    result->count = result->delivered = result->delayed = 0;
+    result->full = result->refused = result->skipped = 0;
     return true;
 }
 

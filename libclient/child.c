@@ -24,6 +24,7 @@ static void forget_end(struct rbi_end *end)
     close_copy(end->own_side.fd);
     rbi_refs_deinit(&end->refs);
     free(end->tx.inside);
+    rbi_delay_free(&end->delayed);
     if (end->peer_pool != NULL) {
         close_copy(end->peer_pool->segment.fd);
         end->peer_pool->segment.fd = -1;

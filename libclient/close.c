@@ -134,6 +134,7 @@ int ringbus_close(struct ringbus *bus, uint32_t drain_ms)
     rbi_asks_end_all(bus, RINGBUS_E_CLOSED);
     rbi_nodes_end_all(bus, RINGBUS_E_CLOSED);
     rbi_failback_end_all(bus, RINGBUS_E_CLOSED);
+    rbi_delay_end_all(bus, RINGBUS_E_CLOSED);
     rbi_leave(bus);
     rbi_handle_free(bus);
     return r;

@@ -47,6 +47,6 @@ int rbi_divert_send(struct ringbus *bus, struct rbi_end *end, const struct rbi_o
     }
     marked.attributes = &attributes;
     const int r = rbi_send_new(bus, end, &marked);
-    rbi_count(bus, RBI_COUNTER_diverted, r == 0 ? 1 : 0);
+    rbi_count(bus, RBI_COUNTER_diverted, r >= 0 ? 1 : 0);
     return r;
 }

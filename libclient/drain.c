@@ -214,6 +214,11 @@ static enum rbi_drain_step look(struct ringbus *bus, uint64_t now_ns, uint32_t *
         *left = bus->redelivering;
         return RBI_DRAIN_UNTAKEN;
     }
+    if (bus->delays.count > 0) {
+        bus->drain.marked = false; /* a limit lets it pass in a while */
+        *left = bus->delays.count;
+        return RBI_DRAIN_UNTAKEN;
+    }
     if (!bus->drain.marked) {
         mark(bus);
     }

@@ -467,6 +467,7 @@ void rbi_end_free(struct ringbus *bus, struct rbi_end *end)
     free(end->may_send);
     free(end->may_get);
     free(end->gate_limits);
+    rbi_delay_free(&end->delayed);
     if (end->bell >= 0) {
         rbi_epoll_remove(bus, end->bell);
         rbi_bell_close(end->bell);

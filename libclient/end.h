@@ -9,6 +9,7 @@
 #include "bus/link.h"
 #include "bus/pidf.h"
 #include "bus/record.h"
+#include "libclient/delay.h"
 #include "shm/handoff.h"
 #include "shm/lane.h"
 #include "shm/layout.h"
@@ -53,6 +54,7 @@ enum rbi_end_phase {
 #define RBI_HINDERED_LIMIT  4U /* what is sent is asked for: limiter is not NULL (limit.h) */
 /* It was picked in the place of a key's owner, and its next message is to say so (divert.h). */
 #define RBI_HINDERED_DIVERTED 8U
+#define RBI_HINDERED_DELAYED  16U /* what is sent goes behind what waits for a limit (delay.h) */
 
 /** Our end of a link. The first lines are the hot path's. */
 struct rbi_end {
@@ -134,6 +136,7 @@ struct rbi_end {
     struct rbi_inflight *inflight; /* of the cluster of the peer; NULL: it is no target */
     struct rbi_limiter *limiter;
     struct rbi_limit_words limit_words;  /* of the limits that count for each instance */
+    struct rbi_delay_queue delayed;      /* what its limits let pass later */
     struct rbi_gate_limits *gate_limits; /* of what comes; NULL: none concerns the peer */
     uint64_t held_until_ns;              /* with held */
     struct rbi_acl_methods *may_send;    /* NULL: every method */

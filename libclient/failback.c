@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "libclient/copy.h"
 #include "libclient/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-struct rbi_kept_message {
-    struct rbi_kept_message *next;
-    struct ringbus_addr to;
-    uint64_t key;
-    unsigned flags;
-    struct rbi_attributes attributes;
-    unsigned part_count;
-    uint64_t part_sizes[RINGBUS_PARTS_MAX];
-    uint64_t size;
-    unsigned char payload[];
-};
 
 bool rbi_failback_wanted(const struct rbi_cluster *cluster)
 {
@@ -52,22 +41,11 @@ static int keep(struct ringbus *bus,
         return rbi_fail(bus, RINGBUS_E_FULL, "%u messages to %s are kept already", caller->kept,
                         cluster->path);
     }
-    struct rbi_kept_message *kept = caller != NULL ? malloc(sizeof *kept + out->size) : NULL;
+    struct rbi_copy *kept = caller != NULL ? rbi_copy_new(to, out) : NULL;
     if (kept == NULL) {
         return rbi_fail(bus, RINGBUS_E_NO_MEMORY, "no memory to keep a message to %s",
                         cluster->path);
     }
-    kept->next = NULL;
-    kept->to = *to;
-    kept->key = out->key;
-    kept->flags = out->flags & ~RINGBUS_MORE;
-    kept->attributes = *out->attributes;
-    kept->part_count = out->part_count;
-    kept->size = out->size;
-    for (unsigned i = 0; i < out->part_count; i++) {
-        kept->part_sizes[i] = out->parts[i].size;
-    }
-    rbi_write_parts(kept->payload, out);
     if (bus->kept.last != NULL) {
         bus->kept.last->next = kept;
     } else {
@@ -99,27 +77,12 @@ int rbi_failback_send(struct ringbus *bus,
 
 /* ---- what is kept -------------------------------------------------------------------------- */
 
-static void fill_parts(const struct rbi_kept_message *kept, struct ringbus_part *parts)
-{
-    const unsigned char *at = kept->payload;
-    for (unsigned i = 0; i < kept->part_count; i++) {
-        parts[i] = (struct ringbus_part){.data = at, .size = kept->part_sizes[i]};
-        at += kept->part_sizes[i];
-    }
-}
-
 /* @return as ringbus_send() */
-static int send_kept(struct ringbus *bus, struct rbi_kept_message *kept)
+static int send_kept(struct ringbus *bus, struct rbi_copy *kept)
 {
     struct ringbus_part parts[RINGBUS_PARTS_MAX];
-    struct rbi_outgoing out = {.kind = RBI_RECORD_ONEWAY,
-                               .flags = kept->flags,
-                               .key = kept->key,
-                               .parts = parts,
-                               .part_count = kept->part_count,
-                               .size = kept->size,
-                               .chunk = RBI_CHUNK_NONE};
-    fill_parts(kept, parts);
+    struct rbi_outgoing out;
+    rbi_copy_outgoing(kept, parts, &out);
     /* Nothing that the application has offered is refused here. */
     const uint64_t full = bus->counters[RBI_COUNTER_full];
     const uint64_t no_peer = bus->counters[RBI_COUNTER_no_peer];
@@ -129,41 +92,17 @@ static int send_kept(struct ringbus *bus, struct rbi_kept_message *kept)
     return r;
 }
 
-static void give_back(struct ringbus *bus, const struct rbi_kept_message *kept, int error)
+static void give_back(struct ringbus *bus, const struct rbi_copy *kept, int error)
 {
-    struct rbi_view view = {.own = true, .attributes = kept->attributes};
     const struct rbi_cluster *cluster = rbi_cluster_find(bus, kept->to.cluster);
-    const bool keyed = (kept->flags & RINGBUS_KEY) != 0;
-    fill_parts(kept, view.parts);
-    rbi_attributes_show(&view.attributes, &view.shown);
-    view.message = (struct ringbus_message){.from = rbi_addr(&bus->self),
-                                            .from_path = bus->self_path,
-                                            .kind = RINGBUS_KIND_ONEWAY,
-                                            .flags = keyed ? RINGBUS_MESSAGE_KEY : 0U,
-                                            .key = kept->key,
-                                            .data = kept->payload,
-                                            .size = kept->size,
-                                            .part_count = kept->part_count,
-                                            .parts = view.parts,
-                                            .attributes = &view.shown};
-    const struct ringbus_event event = {.type = RINGBUS_EVENT_UNDELIVERED,
-                                        .error = error,
-                                        .addr = kept->to,
-                                        .path = cluster != NULL ? cluster->path : "",
-                                        .message = &view.message,
-                                        .to = kept->to};
-    struct rbi_view *outer = bus->view;
-    rbi_count(bus, RBI_COUNTER_undelivered, 1);
-    bus->view = &view; /* so that it can be kept */
-    rbi_emit(bus, &event);
-    bus->view = outer;
+    rbi_copy_give_back(bus, kept, &kept->to, cluster != NULL ? cluster->path : "", error);
 }
 
 /* Takes out what comes behind @p before; NULL: the first. */
-static struct rbi_kept_message *take_out(struct ringbus *bus, struct rbi_kept_message *before)
+static struct rbi_copy *take_out(struct ringbus *bus, struct rbi_copy *before)
 {
-    struct rbi_kept_message **link = before != NULL ? &before->next : &bus->kept.first;
-    struct rbi_kept_message *kept = *link;
+    struct rbi_copy **link = before != NULL ? &before->next : &bus->kept.first;
+    struct rbi_copy *kept = *link;
     struct rbi_cluster *cluster = rbi_cluster_find(bus, kept->to.cluster);
     *link = kept->next;
     if (bus->kept.last == kept) {
@@ -176,7 +115,7 @@ static struct rbi_kept_message *take_out(struct ringbus *bus, struct rbi_kept_me
 }
 
 /* What becomes of one now. @return 0 it stays; 1 it was sent; else it is given back with that */
-static int try_kept(struct ringbus *bus, struct rbi_kept_message *kept, uint64_t now_ns)
+static int try_kept(struct ringbus *bus, struct rbi_copy *kept, uint64_t now_ns)
 {
     const struct rbi_attributes *attributes = &kept->attributes;
     const struct rbi_cluster *cluster = rbi_cluster_find(bus, kept->to.cluster);
@@ -215,11 +154,11 @@ uint64_t rbi_failback_tick(struct ringbus *bus, uint64_t now_ns)
     bus->kept.due_ns = RBI_NEVER;
     bus->kept.pass++;
     /* A callback may keep others: they come behind the last, and are not looked at now. */
-    const struct rbi_kept_message *last = bus->kept.last;
-    struct rbi_kept_message *before = NULL;
+    const struct rbi_copy *last = bus->kept.last;
+    struct rbi_copy *before = NULL;
     bool more = bus->kept.first != NULL;
     while (more) {
-        struct rbi_kept_message *kept = before != NULL ? before->next : bus->kept.first;
+        struct rbi_copy *kept = before != NULL ? before->next : bus->kept.first;
         const int r = try_kept(bus, kept, now_ns);
         more = kept != last && kept->next != NULL;
         if (r == 0) {
@@ -238,7 +177,7 @@ uint64_t rbi_failback_tick(struct ringbus *bus, uint64_t now_ns)
 void rbi_failback_end_all(struct ringbus *bus, int error)
 {
     while (bus->kept.first != NULL) {
-        struct rbi_kept_message *kept = take_out(bus, NULL);
+        struct rbi_copy *kept = take_out(bus, NULL);
         give_back(bus, kept, error);
         free(kept);
     }
@@ -247,7 +186,7 @@ void rbi_failback_end_all(struct ringbus *bus, int error)
 void rbi_failback_deinit(struct ringbus *bus)
 {
     while (bus->kept.first != NULL) {
-        struct rbi_kept_message *kept = bus->kept.first;
+        struct rbi_copy *kept = bus->kept.first;
         bus->kept.first = kept->next;
         free(kept);
     }

@@ -12,12 +12,12 @@
 struct rbi_cluster;
 struct rbi_outgoing;
 
-struct rbi_kept_message;
+struct rbi_copy;
 
 /** Of all clusters, in the order in which they were to be sent. */
 struct rbi_kept_messages {
-    struct rbi_kept_message *first;
-    struct rbi_kept_message *last;
+    struct rbi_copy *first;
+    struct rbi_copy *last;
     uint64_t due_ns;
     uint64_t pass; /* number of the looks through all of them */
 };

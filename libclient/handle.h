@@ -6,6 +6,7 @@
 #include "bus/link.h"
 #include "bus/pidf.h"
 #include "libclient/control.h"
+#include "libclient/delay.h"
 #include "libclient/divert.h"
 #include "libclient/drain.h"
 #include "libclient/error.h"
@@ -92,6 +93,7 @@ struct ringbus {
     struct rbi_probe probe;
     struct rbi_divert divert;
     struct rbi_kept_messages kept;
+    struct rbi_delays delays;
     struct rbi_events events;
     ringbus_message_fn on_message;
     ringbus_event_fn on_event;

@@ -34,6 +34,7 @@
 #include "libclient/deadline.h"
 #include "libclient/degrade.h"
 #include "libclient/directory.h"
+#include "libclient/delay.h"
 #include "libclient/divert.h"
 #include "libclient/drain.h"
 #include "libclient/end.h"

@@ -137,6 +137,9 @@ static int do_claim(struct ringbus *bus,
     if (end->hindered != 0) {
         more = (flags & RINGBUS_KEY) != 0 && rbi_divert_take(bus, end, key) ? CLAIM_DIVERTED : 0U;
         r = rbi_send_hindered(bus, end, 0);
+        if (r == 0 && (end->hindered & RBI_HINDERED_DELAYED) != 0) {
+            r = rbi_delay_refuse(bus, end);
+        }
         if (r != 0) {
             return r;
         }

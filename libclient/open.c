@@ -259,6 +259,7 @@ static void init_fields(struct ringbus *bus, const struct ringbus_options *optio
     bus->nodes.due_ns = RBI_NEVER;
     rbi_outcomes_init(&bus->outcomes);
     bus->kept.due_ns = RBI_NEVER;
+    rbi_delay_init(&bus->delays);
     bus->state = RBI_ENDPOINT_READY;
     bus->next_deadline_ns = RBI_NEVER;
     bus->timer_armed_ns = RBI_NEVER;

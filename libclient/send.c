@@ -263,25 +263,16 @@ int rbi_send_one(struct ringbus *bus, struct rbi_end *end, const struct rbi_outg
 
 int rbi_send_new(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out)
 {
-    if (RBI_LIKELY((end->hindered & (RBI_HINDERED_LIMIT | RBI_HINDERED_DIVERTED)) == 0)) {
+    const unsigned asked = RBI_HINDERED_LIMIT | RBI_HINDERED_DELAYED;
+    if (RBI_LIKELY((end->hindered & (asked | RBI_HINDERED_DIVERTED)) == 0)) {
         return rbi_send_one(bus, end, out);
     }
     if ((out->flags & RINGBUS_KEY) != 0 && (out->record_flags & RBI_RECORD_ANY) != 0 &&
         rbi_divert_take(bus, end, out->key)) {
         return rbi_divert_send(bus, end, out);
     }
-    if ((end->hindered & RBI_HINDERED_LIMIT) == 0) {
-        return rbi_send_one(bus, end, out);
-    }
-    const uint32_t method = out->attributes != NULL ? out->attributes->method : 0;
-    int r = rbi_limit_ask(bus, end, method, out->size);
-    if (r == 0) {
-        r = rbi_send_one(bus, end, out);
-    }
-    if (r == 0) {
-        rbi_limit_taken(bus, end, method, out->size);
-    }
-    return r;
+    return (end->hindered & asked) != 0 ? rbi_delay_send(bus, end, out)
+                                        : rbi_send_one(bus, end, out);
 }
 
 /* ---- public calls -------------------------------------------------------------------------- */
@@ -314,7 +305,7 @@ int rbi_send_any(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_
     if (RBI_LIKELY(r == 0 && end != NULL)) {
         r = rbi_send_new(bus, end, out);
     }
-    return r == 0 ? 1 : r;
+    return rbi_sent(r);
 }
 
 /*
@@ -343,7 +334,7 @@ static __attribute__((noinline)) int send_other(struct ringbus *bus,
     if (end != NULL) {
         out.record_flags = to->instance == RINGBUS_ANY ? RBI_RECORD_ANY : 0U;
         const int r = rbi_send_new(bus, end, &out);
-        return r == 0 ? 1 : r;
+        return rbi_sent(r);
     }
     return rbi_send_any(bus, to, &out);
 }

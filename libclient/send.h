@@ -88,7 +88,17 @@ int rbi_send_to_all(struct ringbus *bus,
                     struct rbi_end *const *ends,
                     unsigned count,
                     struct rbi_outgoing *out);
-/** Writes one message to one end, within the limits. 0, or a public error (noted). */
+/** Of rbi_send_new(): a limit lets it pass later; it is kept until then (delay.h). */
+#define RBI_SEND_KEPT 1
+/** What a send to one receiver returns: how many have it. */
+static inline int rbi_sent(int r)
+{
+    return r == 0 ? 1 : r == RBI_SEND_KEPT ? 0 : r;
+}
+/**
+ * Writes one message to one end, within the limits. 0; RBI_SEND_KEPT, one-way messages only; a
+ * public error (noted).
+ */
 int rbi_send_new(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out);
 /** The same for what no limit is about: answers. */
 int rbi_send_one(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out);

@@ -136,6 +136,7 @@ static void run_deadlines(struct ringbus *bus)
     rbi_calls_expire(bus, bus->now_ns);
     rbi_deadline_at_most(bus, rbi_asks_tick(bus, bus->now_ns));
     rbi_deadline_at_most(bus, rbi_failback_tick(bus, bus->now_ns));
+    rbi_deadline_at_most(bus, rbi_delay_tick(bus, bus->now_ns));
     if (bus->target_due_ns <= bus->now_ns) {
         bus->target_due_ns = RBI_NEVER;
         rbi_target_at_most(bus, rbi_target_tick(bus, bus->now_ns));

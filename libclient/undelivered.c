@@ -236,6 +236,7 @@ void rbi_end_finish_leaving(struct ringbus *bus, struct rbi_end *end)
 {
     end->phase = RBI_END_CLOSED;
     give_back_all(bus, end);
+    rbi_delay_give_back(bus, end, rbi_end_error(end));
     if (end->again == NULL) {
         rbi_redeliver_end(bus, end);
     }

@@ -47,6 +47,8 @@ enum ringbus_event_type {
      * was SILENT where the kernel refuses membarrier(2).
      * A message counts as consumed when its handler has returned. Requests are not reported so:
      * their callback ends with RINGBUS_NOT_SENT or RINGBUS_UNKNOWN. Nor is what on_down sends on.
+     * Also one that was kept (RINGBUS_RETRY_FAILBACK, max_wait of a limit) and could not be sent
+     * in the end: error says why.
      */
     RINGBUS_EVENT_UNDELIVERED = 3,
     RINGBUS_EVENT_ADDED = 4,       /**< an instance joined a target or watched prefix */

@@ -26,7 +26,8 @@ extern "C" {
  * @param size   0 to ringbus_size_max()
  * @param flags  RINGBUS_KEY, RINGBUS_MORE, RINGBUS_IDEMPOTENT; with RINGBUS_ALL also
  *               RINGBUS_HEALTHY_ONLY, RINGBUS_SAME_SET, RINGBUS_WITH_SELF
- * @return number of receivers that have it (for RINGBUS_ALL also 0), or
+ * @return number of receivers that have it; 0: it is kept until a limit lets it pass, within its
+ *         max_wait, and goes then by itself (see below), or RINGBUS_ALL reached nobody; or
  * @retval RINGBUS_E_FULL       nothing was sent; wait, dispatch, retry
  * @retval RINGBUS_E_LIMITED    nothing was sent: a limit of the cluster's policy is reached; retry
  *                              after ringbus_retry_after_us()
@@ -50,6 +51,11 @@ extern "C" {
  * @retval RINGBUS_E_TOO_BIG    over ringbus_size_max()
  * @retval RINGBUS_E_NO_MEMORY  nothing was sent: it would be the first, and the process has no
  *                              mapping left for the lane
+ * Kept are 1024 messages and 4 MiB of a handle, in order: what is sent to the same receiver
+ * meanwhile goes behind them, but for answers. What cannot be sent in the end comes back
+ * (RINGBUS_EVENT_UNDELIVERED), whatever on_down says: the link ended, RINGBUS_E_TIMEOUT its
+ * deadline is over, RINGBUS_E_CLOSED the handle was closed.
+ *
  * With RINGBUS_ALL, receivers whose lane is full are skipped and counted ("full");
  * ringbus_broadcast() tells which.
  */
@@ -95,9 +101,10 @@ RINGBUS_API int ringbus_send_with(struct ringbus *bus,
 struct ringbus_delivery {
     struct ringbus_addr instance; /**< this life of it */
     /**
-     * 0: it has the message. RINGBUS_E_FULL, _LIMITED, _BUSY, _DENIED: it may be sent to it alone,
-     * later or never. Skipped: RINGBUS_E_NOT_READY, _DRAINING; _SHIELDED (RINGBUS_HEALTHY_ONLY);
-     * _NO_MATCH: isolated, staged, of weight 0, or of another set (RINGBUS_SAME_SET).
+     * 0: it has the message, or a limit lets it pass later. RINGBUS_E_FULL, _LIMITED, _BUSY,
+     * _DENIED: it may be sent to it alone, later or never. Skipped: RINGBUS_E_NOT_READY,
+     * _DRAINING; _SHIELDED (RINGBUS_HEALTHY_ONLY); _NO_MATCH: isolated, staged, of weight 0, or of
+     * another set (RINGBUS_SAME_SET).
      */
     int error;
 };
@@ -110,14 +117,15 @@ struct ringbus_broadcast {
     size_t count;     /**< set: instances that are known, this endpoint left out as in the flags;
                            the first each_max of them are in each, by instance */
     size_t delivered; /**< set: those that have it */
+    size_t delayed;   /**< set: those that get it when a limit lets it pass (max_wait) */
     size_t full;      /**< set: those whose lane had no room */
     size_t refused;   /**< set: those that another refusal of this call kept it from */
     size_t skipped;   /**< set: those that it was not for */
 };
 
 /**
- * Sends one message to all instances of a cluster, and says of each what became of it. All of
- * count is delivered, full, refused or skipped. A large payload is copied once, whoever gets it.
+ * Sends one message to all instances of a cluster, and says of each what became of it. All of count
+ * is delivered, delayed, full, refused or skipped. A large payload is copied once, whoever gets it.
  *
  * @param to       instance RINGBUS_ALL
  * @param options  as of ringbus_send_with(), with the flags of RINGBUS_ALL
