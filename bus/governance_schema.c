@@ -54,7 +54,7 @@ static const struct rbi_tree_field balance[] = {
     FIELD(NUMBER, "subset", subset, 0, 65535, "0",
           "A caller links to so many instances only; 0: to all."),
     FLAG("reported_weight", reported_weight,
-         "Without effect so far: instances publish no weight; mode least goes by their load."),
+         "Without a key weights follow what instances say with ringbus_report_load()."),
     FIELD(DURATION, "slow_start", slow_start_ms, 0, HOUR, "0ms",
           "Time until a new instance has its whole weight; 0ms: at once."),
     FIELD(PERCENT, "slow_start_min", slow_start_min, 0, 100, "10%", "Part of the weight at first."),

@@ -45,7 +45,7 @@ struct rbi_balance_policy {
     uint32_t rehash_delay_ms; /* slots of an instance that died wait so long for its return */
     uint32_t on_shield;       /* enum rbi_on_shield */
     uint32_t subset;          /* a caller links to so many instances only; 0: to all */
-    uint32_t reported_weight; /* 1: weight as the instances' load words say */
+    uint32_t reported_weight; /* 1: weight by what instances report (bus/reported.h) */
     uint32_t slow_start_ms;   /* 0: off */
     uint32_t slow_start_min;  /* percent of the weight at the start */
     uint32_t slow_start_aggression; /* percent: 100 is linear */

@@ -174,6 +174,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
     rbi_tables_init(&daemon->tables);
     rbi_closer_init(&daemon->closer);
     rbi_health_init(&daemon->health);
+    rbi_reported_init(&daemon->reported);
     daemon->numa_nodes = rbi_numa_nodes();
     rbi_leases_init(&daemon->leases);
     rbi_nodes_init(&daemon->nodes);

@@ -106,6 +106,7 @@ struct rbi_daemon {
     struct rbi_centre centre;
     struct rbi_settle settle;
     struct rbi_health_desk health;
+    struct rbi_reported_desk reported;
     uint32_t numa_nodes; /* of the host */
     struct rbi_lease_desk leases;
     struct rbi_closer closer;

@@ -12,6 +12,7 @@
 #include "daemon/list.h"
 #include "daemon/outcome.h"
 #include "daemon/quota.h"
+#include "daemon/reported.h"
 #include "shm/segment.h"
 
 struct rbi_cluster;
@@ -31,7 +32,8 @@ struct rbi_endpoint_drain {
 /** What dispatch goes by, beside its state. */
 struct rbi_endpoint_labels {
     uint32_t weight;
-    uint32_t override; /* RBI_OVERRIDE_*; its own are none */
+    uint32_t weight_given; /* 1: by the operator */
+    uint32_t override;     /* RBI_OVERRIDE_*; its own are none */
     char set[RBI_DIRECTORY_LABEL_MAX + 1];
     char idc[RBI_DIRECTORY_LABEL_MAX + 1];
     char tags[RBI_DIRECTORY_LABEL_MAX + 1];
@@ -55,7 +57,7 @@ struct rbi_endpoint {
     uint64_t drain_logs_withheld;    /* since the last line */
     struct rbi_endpoint_labels own;  /* as it says itself */
     struct rbi_endpoint_labels seen; /* as others see it: what the operator says goes before */
-    uint16_t node; /* 1 + NUMA node that it says it is on; 0: unknown */
+    uint16_t node;                   /* 1 + NUMA node that it says it is on; 0: unknown */
     bool stale;    /* what others see of it is another by now, and is to be published */
     bool visible;  /* in the directory */
     bool replaced; /* ends because another has taken its name over */
@@ -68,6 +70,7 @@ struct rbi_endpoint {
     uint64_t pool_bytes;
     struct rbi_outcome_reader outcomes; /* how its calls end */
     struct rbi_endpoint_health health;
+    struct rbi_endpoint_reported reported;
     uint64_t registered_ns;
     uint64_t ready_ns; /* since when it takes messages; 0: it does not */
     struct rbi_charge instance_charge;

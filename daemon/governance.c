@@ -49,6 +49,7 @@ static void live_label(const struct rbi_endpoint *endpoint,
         (void)rbi_governance_override(layers, endpoint->path.bytes, endpoint->path.length, &said);
     }
     seen->weight = said.given & RBI_GIVEN_WEIGHT ? said.weight : own->weight;
+    seen->weight_given = (said.given & RBI_GIVEN_WEIGHT) != 0;
     seen->override =
         (said.isolated ? RBI_OVERRIDE_ISOLATED : 0) | (said.staged ? RBI_OVERRIDE_STAGED : 0);
     label_copy(seen->set, own->set, said.set, said.given & RBI_GIVEN_SET);

@@ -209,6 +209,7 @@ static void health_take(void *context, const struct rbi_outcome_news *news)
     rbi_shield_count(&health->shield, news->instance, news->incarnation, &outcomes);
     rbi_figures_take(&look->caller->outcomes, news, rbi_loop_now_ns(look->daemon->loop),
                      &health->figures, &instance->health.figures);
+    instance->reported.failed += bad;
     rbi_demand_take(health, look->caller, (uint64_t)news->ok + bad);
     counters->calls_ok += news->ok;
     counters->calls_failed += news->failed;

@@ -66,6 +66,7 @@ void rbi_publish_describe(struct rbi_directory_instance *out, const struct rbi_e
                                            .ramp = endpoint->health.ramp,
                                            .ready_ns = endpoint->ready_ns,
                                            .node = endpoint->node,
+                                           .reported = rbi_reported_seen(endpoint),
                                            .name_length = (uint32_t)strlen(name)};
     publish_copy(out->name, sizeof(out->name), name);
     publish_copy(out->set, sizeof(out->set), endpoint->seen.set);
@@ -273,6 +274,7 @@ void rbi_publish_table(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
 int rbi_publish_cluster(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
 {
     const uint64_t old_policy = publish_policy(daemon, cluster);
+    rbi_reported_follow(daemon, cluster);
     rbi_publish_table(daemon, cluster);
     int result = publish_write(&daemon->publish, cluster);
     if (result == RBI_PUBLISH_FULL) {

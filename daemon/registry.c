@@ -37,6 +37,7 @@ int rbi_registry_init(struct rbi_registry *registry)
 static void cluster_free(struct rbi_cluster *cluster)
 {
     rbi_health_cluster_gone(cluster);
+    rbi_list_remove(&cluster->in_reported);
     rbi_unconfirmed_free(cluster);
     rbi_absent_free(cluster);
     rbi_table_free(cluster);
@@ -208,6 +209,7 @@ cluster_new(struct rbi_registry *registry, uint64_t id, const char *path, uint32
     cluster->path.length = (uint16_t)length;
     memcpy(cluster->path.bytes, path, length);
     rbi_list_init(&cluster->in_idle);
+    rbi_list_init(&cluster->in_reported);
     rbi_list_init(&cluster->unconfirmed.in_registry);
     rbi_list_init(&cluster->absent.in_absences);
     if (rbi_map_put(&registry->clusters, cluster->id, cluster) < 0) {

@@ -143,6 +143,7 @@ struct ringbus {
     uint32_t core_in_vain; /* times in a row that the core was given away, and nothing came */
     uint32_t core_partner; /* the peer last asked */
     uint32_t core_holiday; /* waits without giving way that are left */
+    uint32_t load_reports; /* calls of ringbus_report_load() */
     struct rbi_place place;
     uint32_t weight;
     struct rbi_link_terms terms;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libclient/load.c - tells peers how much we have to do (shm/load.h). At ticks only: what waits is
- * counted before the lanes are read, and one batch of many is timed.
+ * counted before the lanes are read, and one batch of many is timed. And tells the daemon what the
+ * application says of it.
  */
 #include "shm/load.h"
 
@@ -61,4 +62,21 @@ void rbi_load_after(struct ringbus *bus, unsigned taken)
     bus->load_ewma_ns = rbi_max_u64(bus->load_ewma_ns, 1); /* 0 is unknown */
     bus->load_depth -= rbi_min_u64(taken, bus->load_depth);
     rbi_load_write(bus->page, bus->load_depth, bus->load_ewma_ns, now_ns);
+}
+
+int ringbus_report_load(struct ringbus *bus, uint32_t utilisation)
+{
+    int r = rbi_enter(bus);
+    if (r != 0) {
+        return r;
+    }
+    if (utilisation > RINGBUS_UTILISATION_MAX) {
+        r = rbi_fail(bus, RINGBUS_E_ARGUMENT, "utilisation %u is above %u: it is in thousandths",
+                     utilisation, RINGBUS_UTILISATION_MAX);
+    } else {
+        bus->load_reports += bus->load_reports == UINT32_MAX ? 2U : 1U; /* 0 is never */
+        rbi_store_rlx(&bus->page->load_report, (uint64_t)bus->load_reports << 32 | utilisation);
+    }
+    rbi_leave(bus);
+    return r;
 }

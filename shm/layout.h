@@ -181,7 +181,8 @@ struct rbi_page {
     rbi_au64 poll_tick_ms; /* CLOCK_MONOTONIC of its last poll, coarse */
     rbi_au64 core;         /* where and when it ran last (libclient/core.c), 0 unknown */
     rbi_au64 load_at_ns;   /* CLOCK_MONOTONIC when the load was written */
-    uint64_t reserved2[7];
+    rbi_au64 load_report;  /* ringbus_report_load(): thousandths | number << 32, 0: never called */
+    uint64_t reserved2[6];
     rbi_au64 counters[RBI_COUNTERS_MAX];
     uint64_t reserved3[336];
 };

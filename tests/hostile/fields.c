@@ -47,6 +47,7 @@
     X(poll_tick_ms, FIELD_FREE)                                                                    \
     X(core, FIELD_FREE)                                                                            \
     X(load_at_ns, FIELD_FREE)                                                                      \
+    X(load_report, FIELD_FREE)                                                                     \
     X(reserved2, FIELD_FREE)                                                                       \
     X(counters, FIELD_FREE)                                                                        \
     X(reserved3, FIELD_FREE)

@@ -169,6 +169,7 @@ static void use_inherited(void)
     REFUSED(ringbus_target(bus, PEER, NULL, &addr));
     REFUSED(ringbus_untarget(bus, PEER));
     REFUSED(ringbus_report(bus, &a.peer, RINGBUS_REPORT_OK, 1));
+    REFUSED(ringbus_report_load(bus, 500));
     REFUSED(ringbus_slots(bus, NULL, 0));
     REFUSED(ringbus_owns(bus, 1));
     REFUSED(ringbus_slots(bus, NULL, 0));

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef RINGBUS_HEALTH_H
 #define RINGBUS_HEALTH_H
-/* ringbus/health.h - telling how exchanges ended that are no requests. */
+/*
+ * ringbus/health.h - telling how exchanges ended that are no requests, and how busy this instance
+ * is.
+ */
 #include <ringbus/address.h>
 #include <ringbus/base.h>
 
@@ -37,6 +40,26 @@ RINGBUS_API int ringbus_report(struct ringbus *bus,
                                const struct ringbus_addr *instance,
                                enum ringbus_report_outcome outcome,
                                uint64_t cost_us);
+
+/** More is a mistake of units. */
+#define RINGBUS_UTILISATION_MAX 100000U
+
+/**
+ * Tells which part of what this instance can do it does now, such as the processor time that it
+ * used of what it has. Where balance.reported_weight of its cluster is true, ringbusd makes its
+ * weight of that, once a second, for messages without a key: messages a second / (utilisation +
+ * share of the calls that failed), compared with the other instances. Call it about once a second,
+ * for the time since the last call. What the first 10 s say is ignored; after 3 minutes without a
+ * call, or a message, it counts as the mean of the others again. A weight that the operator gives
+ * goes before.
+ *
+ * @param utilisation  thousandths: 1000 is all, more is that work waits; 0 says nothing; at most
+ *                     RINGBUS_UTILISATION_MAX
+ * @retval 0  also when no policy asks for it: nothing follows then
+ * @retval RINGBUS_E_ARGUMENT  above the most: give thousandths
+ * Thread: that of the handle, also inside callbacks. Cost: one store; no system call.
+ */
+RINGBUS_API int ringbus_report_load(struct ringbus *bus, uint32_t utilisation);
 
 #ifdef __cplusplus
 }
