@@ -312,6 +312,17 @@ int rbi_keyed_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_
     return r;
 }
 
+int32_t rbi_keyed_owner(const struct rbi_choice *choice, uint64_t cluster, uint64_t key)
+{
+    const struct rbi_keyed *keyed = &choice->keyed;
+    if (keyed->fingerprint == 0 || (keyed->stale & RBI_KEYED_STALE) != 0 ||
+        keyed->realm->id != cluster) {
+        return 0;
+    }
+    const uint16_t owner = keyed->owners[rbi_table_slot(key, keyed->table.shape.slots)];
+    return owner < keyed->table.member_count ? keyed->members[owner].instance : 0;
+}
+
 /* ---- when the owner cannot be sent to ------------------------------------------------------- */
 
 struct rbi_end *

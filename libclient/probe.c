@@ -51,12 +51,18 @@ static struct rbi_choice *choice_at_hand(const struct rbi_cluster *cluster, bool
 }
 
 /*
- * A probe is a message like others: it goes only where the stages would have it go if the instance
- * was well. Looked up once for each probe and class.
+ * A probe is a message like others: it goes only where the stages, or its key, would have it go if
+ * the instance was well. The stages are asked once for each probe and class.
  */
-static bool fits(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_choice *choice)
+static bool fits(struct ringbus *bus,
+                 struct rbi_cluster *cluster,
+                 struct rbi_choice *choice,
+                 const struct rbi_choosing *by)
 {
     const struct rbi_probe *probe = &bus->probe;
+    if (by->keyed && !by->spread && choice->by_key) {
+        return rbi_keyed_owner(choice, probe->cluster, by->key) == probe->instance;
+    }
     if (choice->probe != probe->token) {
         choice->probe_fits =
             rbi_choice_would_take(bus, cluster, choice, probe->cluster, probe->instance);
@@ -67,20 +73,24 @@ static bool fits(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_ch
 
 int rbi_probe_route(struct ringbus *bus,
                     const struct ringbus_addr *to,
-                    bool keyed,
-                    bool plain,
+                    const struct rbi_choosing *by,
+                    struct rbi_attributes *said,
                     int error,
                     struct rbi_end **end)
 {
     struct rbi_cluster *cluster =
         to->instance == RINGBUS_ANY ? rbi_cluster_find(bus, to->cluster) : NULL;
-    struct rbi_choice *choice = cluster != NULL ? choice_at_hand(cluster, plain) : NULL;
+    struct rbi_choice *choice = cluster != NULL ? choice_at_hand(cluster, said == NULL) : NULL;
     struct rbi_end *tried = choice != NULL ? end_of(bus, &bus->probe) : NULL;
-    if (tried == NULL || (keyed && choice->by_key) || (error != 0 && error != RINGBUS_E_SHIELDED) ||
+    if (tried == NULL || (error != 0 && error != RINGBUS_E_SHIELDED) ||
         (tried->hindered & RBI_HINDERED_CLAIM) != 0 ||
         (to->incarnation != 0 && to->incarnation != tried->peer.incarnation) ||
-        !fits(bus, cluster, choice)) {
+        !fits(bus, cluster, choice, by)) {
         return error;
+    }
+    rbi_divert_forget(bus); /* it has the key, if there is one */
+    if (said != NULL) {
+        said->diverted = false;
     }
     *end = tried;
     return 0;

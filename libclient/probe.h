@@ -7,6 +7,8 @@
  */
 #include "bus/wire.h"
 
+struct rbi_attributes;
+struct rbi_choosing;
 struct rbi_end;
 struct ringbus;
 struct ringbus_addr;
@@ -26,17 +28,17 @@ void rbi_probe_answer(struct ringbus *bus, const struct rbi_wire_probe *body);
 /** PROBE_GRANT. Given back at once when there is no link to try, or a probe already. */
 void rbi_probe_grant(struct ringbus *bus, const struct rbi_wire_probe_grant *body);
 /**
- * A request without a key to any instance goes to the one that is tried, if the stages of its
- * cluster leave that one as soon as it is well: one more that would else be refused as shielded,
- * too. Call while bus->probing, right after the choice.
- * @param plain  the message says nothing of itself: it was rbi_cluster_pick() that chose
+ * A request to any instance goes to the one that is tried, if the stages of its cluster leave that
+ * one as soon as it is well, and no key gives it to another: one more that would else be refused as
+ * shielded, too. Call while bus->probing, right after the choice.
+ * @param said   what was said of the message; NULL: nothing, and it was rbi_cluster_pick() that chose
  * @param error  of the choice, or 0 with @p end
  * @return 0, with @p end; @p error
  */
 RBI_COLD int rbi_probe_route(struct ringbus *bus,
                              const struct ringbus_addr *to,
-                             bool keyed,
-                             bool plain,
+                             const struct rbi_choosing *by,
+                             struct rbi_attributes *said,
                              int error,
                              struct rbi_end **end);
 /** A call over @p end begins, while bus->probing. @return its number if it is the probe, else 0 */

@@ -53,7 +53,7 @@ static inline int resolve(struct ringbus *bus,
     int r = RBI_LIKELY(said == NULL) ? rbi_send_resolve(bus, to, by.keyed, by.key, end)
                                      : rbi_attributes_resolve(bus, to, &by, said, end);
     if (RBI_UNLIKELY(bus->probing)) {
-        r = rbi_probe_route(bus, to, by.keyed, said == NULL, r, end);
+        r = rbi_probe_route(bus, to, &by, said, r, end);
     }
     return r;
 }

@@ -225,7 +225,7 @@ int rbi_retry_choose(struct ringbus *bus, struct rbi_ask *ask, struct rbi_end **
         }
     }
     if (RBI_UNLIKELY(bus->probing)) {
-        r = rbi_probe_route(bus, &ask->to, !by.spread, false, r, &end);
+        r = rbi_probe_route(bus, &ask->to, &by, &ask->attributes, r, &end);
     }
     if (r == 0) {
         ask->attributes.diverted |= elsewhere;

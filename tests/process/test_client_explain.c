@@ -241,7 +241,7 @@ static void test_text(void **state)
     const int length = ringbus_explain_text(caller.bus, HALL, &options, text, sizeof text);
     assert_int_equal(length, strlen(text));
     assert_non_null(strstr(text, "  - write-1: is no target of the rule (reads)\n"));
-    assert_non_null(strstr(text, "in       " HALL "/read-1: weight "));
+    assert_non_null(strstr(text, "in       " HALL "/read-1: share "));
     char part[64];
     assert_int_equal(ringbus_explain_text(caller.bus, HALL, &options, part, sizeof part), length);
     assert_memory_equal(part, text, sizeof part - 1);

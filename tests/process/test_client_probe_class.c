@@ -39,13 +39,14 @@ static void serve(struct node *node, const struct ringbus_message *message)
     }
 }
 
-static uint64_t before_back; /* messages of the visitor until its shield was over */
+static uint64_t before_back; /* messages of this one until its shield was over */
+static unsigned sick_one;
 
 static void on_event(struct node *node, const struct ringbus_event *event)
 {
     (void)node;
     if (event->type == RINGBUS_EVENT_UNSHIELDED) {
-        before_back = servers[VISITOR].messages;
+        before_back = servers[sick_one].messages;
     }
 }
 
@@ -58,13 +59,17 @@ static void step(void)
     nodes_step(all, SERVERS + 1);
 }
 
-/* One request: u untagged, t tagged v2, m of method 5, p without any options. @return r */
+static uint64_t keys;
+
+/* One request: untagged, tagged v2, method 5, by key, or plain, without any options. @return r */
 static int ask(char kind)
 {
     const struct ringbus_part part = {&kind, 1};
     struct ringbus_message_options options = {.struct_size = sizeof options, .timeout_ms = 1000};
     options.tag = kind == 't' ? "v2" : NULL;
     options.method = kind == 'm' ? 5 : 0;
+    options.flags = kind == 'k' ? RINGBUS_KEY : 0;
+    options.key = ++keys;
     const int r =
         kind == 'p'
             ? ringbus_request(caller.bus, &hall, 0, &kind, 1, 0, 1000, node_on_result, &caller)
@@ -205,11 +210,37 @@ static void test_one_of_another_business(void **state)
        "/3: {isolated: true}}\n",
        NULL);
     until(RINGBUS_EVENT_READY, 5);
+    sick_one = VISITOR;
     shield(VISITOR);
     heal('p', 'u');
     assert_true(before_back > 0);
     assert_int_equal(servers[0].messages + servers[1].messages + servers[2].messages, 0);
     down();
+}
+
+/* Every key has an owner, and what the sick one has is refused, or goes elsewhere: until it is well. */
+static void keyed(const char *config)
+{
+    up(config, NULL);
+    until(RINGBUS_EVENT_READY, 3);
+    sick_one = SICK;
+    shield(SICK);
+    heal('k', '\0');
+    assert_true(before_back > 0);
+    down();
+}
+
+static void test_owner_whose_keys_fail(void **state)
+{
+    (void)state;
+    keyed("clusters: [{match: " HALL ", balance: {mode: hash, on_shield: fail}, " SHIELD "}]\n");
+}
+
+static void test_owner_whose_keys_go_elsewhere(void **state)
+{
+    (void)state;
+    keyed("clusters: [{match: " HALL ", balance: {mode: hash, on_shield: failover}, " SHIELD
+          "}]\n");
 }
 
 int main(void)
@@ -219,6 +250,8 @@ int main(void)
         cmocka_unit_test(test_no_probe_past_a_rule),
         cmocka_unit_test(test_what_would_be_refused_is_the_probe),
         cmocka_unit_test(test_one_of_another_business),
+        cmocka_unit_test(test_owner_whose_keys_fail),
+        cmocka_unit_test(test_owner_whose_keys_go_elsewhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
