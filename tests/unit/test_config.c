@@ -360,7 +360,7 @@ static void test_parse_ends_of_every_range(void **state)
         assert_int_equal(parse(text), 1);
         assert_non_null(strstr(errors.items[0].text, "out of range"));
     }
-    assert_int_equal(tried, 21);
+    assert_int_equal(tried, 22);
 }
 
 static void test_restart_is_asked_for_where_it_is_needed(void **state)
