@@ -131,3 +131,56 @@ bool rbi_glob_match(const char *pattern, size_t pattern_length, const char *text
     }
     return stars == 2 || match_places(first, stars, rest, rest_length);
 }
+
+/* ---- two patterns ------------------------------------------------------------------------- */
+
+/** Two patterns, and which of their rests meet: of three places of the one, of all of the other. */
+struct meeting {
+    const char *a;
+    const char *b;
+    size_t a_length;
+    size_t b_length;
+    bool rests[3][RBI_GLOB_BYTES_MAX + 2];
+};
+
+static bool *rests_from(struct meeting *m, size_t i)
+{
+    return m->rests[i % 3];
+}
+
+/* Stars stand for nothing, or for the next byte of the other. */
+static bool rests_meet(struct meeting *m, size_t i, size_t j)
+{
+    const unsigned a_stars = stars_at(m->a, m->a_length, i);
+    const unsigned b_stars = stars_at(m->b, m->b_length, j);
+    const bool a_over = i == m->a_length;
+    const bool b_over = j == m->b_length;
+    if ((a_stars != 0 && rests_from(m, i + a_stars)[j]) ||
+        (b_stars != 0 && rests_from(m, i)[j + b_stars])) {
+        return true;
+    }
+    if (a_over || b_over || (a_stars != 0 && b_stars != 0)) {
+        return a_over && b_over;
+    }
+    if (a_stars != 0) {
+        return (a_stars == 2 || m->b[j] != '/') && rests_from(m, i)[j + 1];
+    }
+    if (b_stars != 0) {
+        return (b_stars == 2 || m->a[i] != '/') && rests_from(m, i + 1)[j];
+    }
+    return m->a[i] == m->b[j] && rests_from(m, i + 1)[j + 1];
+}
+
+bool rbi_glob_meet(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    struct meeting m = {.a = a, .b = b, .a_length = a_length, .b_length = b_length};
+    if (a_length > RBI_GLOB_BYTES_MAX || b_length > RBI_GLOB_BYTES_MAX) {
+        return false;
+    }
+    for (size_t i = a_length + 1; i-- > 0;) {
+        for (size_t j = b_length + 1; j-- > 0;) {
+            rests_from(&m, i)[j] = rests_meet(&m, i, j);
+        }
+    }
+    return rests_from(&m, 0)[0];
+}

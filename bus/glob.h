@@ -39,5 +39,10 @@ const char *rbi_glob_error_text(enum rbi_glob_error error);
  * Cost: text x pattern steps at the most, whatever the stars; no recursion, no allocation.
  */
 bool rbi_glob_match(const char *pattern, size_t pattern_length, const char *text, size_t length);
+/**
+ * Whether there is a text that both describe. Patterns longer than RBI_GLOB_BYTES_MAX meet nothing.
+ * Cost: a step for each pair of their bytes.
+ */
+bool rbi_glob_meet(const char *a, size_t a_length, const char *b, size_t b_length);
 
 #endif

@@ -96,6 +96,16 @@ static void apply_layer(const struct rbi_governance *governance,
     }
 }
 
+/** Items that were there before a layer stand where they stood: others were appended. */
+static void keep_items(struct rbi_policy *policy, const struct rbi_policy *before)
+{
+    memcpy(policy->tags.canaries, before->tags.canaries,
+           before->tags.count * sizeof policy->tags.canaries[0]);
+    memcpy(policy->rules, before->rules, before->rule_count * sizeof policy->rules[0]);
+    memcpy(policy->limits, before->limits, before->limit_count * sizeof policy->limits[0]);
+    memcpy(policy->degrades, before->degrades, before->degrade_count * sizeof policy->degrades[0]);
+}
+
 static void apply_all(const struct rbi_governance_layers *layers,
                       const char *path,
                       size_t length,
@@ -107,7 +117,13 @@ static void apply_all(const struct rbi_governance_layers *layers,
     memset(entry, 0, sizeof *entry);
     rbi_policy_defaults(&entry->policy);
     for (unsigned i = 0; i < layers->count; i++) {
-        apply_layer(layers->items[i], terminated, length, entry, fault);
+        if (layers->fixed != 0 && i == layers->fixed) {
+            const struct rbi_policy before = entry->policy;
+            apply_layer(layers->items[i], terminated, length, entry, fault);
+            keep_items(&entry->policy, &before);
+        } else {
+            apply_layer(layers->items[i], terminated, length, entry, fault);
+        }
     }
 }
 

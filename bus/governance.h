@@ -5,7 +5,8 @@
  * bus/governance.h - what a configuration says of clusters, instances and rights, as it was
  * written: one text is one layer. The daemon has several over each other (its file, what was
  * applied while it ran, single edits), and asks for what holds: the policy of a cluster, the
- * override of an instance, the list of rights.
+ * override of an instance, the list of rights. What is applied changes no item with an id of the
+ * file (governance_static.h); an edit may.
  *
  * All entries whose pattern matches hold, in order: those of a lower layer first, and in a layer
  * as they are written; a later one changes the fields that it names. Of lists with ids a later one
@@ -30,6 +31,7 @@ struct rbi_governance {
 struct rbi_governance_layers {
     unsigned count;
     const struct rbi_governance *items[RBI_GOVERNANCE_LAYERS_MAX];
+    unsigned fixed; /* items of the lowest so many are not changed by the layer above; 0: all are */
 };
 
 /** The table of everything below the sections clusters, instances, realms and rights. */

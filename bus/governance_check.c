@@ -106,7 +106,7 @@ static void check_rights(const struct rbi_governance *governance,
                          struct rbi_config_errors *errors)
 {
     const struct rbi_tree *tree = &governance->tree;
-    const struct rbi_governance_layers one = {1, {governance}};
+    const struct rbi_governance_layers one = {.count = 1, .items = {governance}};
     const uint32_t rights = rbi_tree_find(tree, 0, "rights");
     const uint32_t rules = rights ? rbi_tree_find(tree, rights, "rules") : 0;
     struct rbi_acl_fault fault;

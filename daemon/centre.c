@@ -250,7 +250,10 @@ static enum rbi_centre_result centre_commit(struct rbi_daemon *daemon,
     if (result != RBI_CENTRE_OK) {
         return result;
     }
-    const bool fits = rbi_live_try(daemon, &layers.applied, &layers.edits, &out->change, &out->why);
+    const struct rbi_version *current = rbi_centre_version(&daemon->centre, 0);
+    const bool pushed = !current || applied != current->applied; /* else only the edits are new */
+    const bool fits = (!pushed || rbi_live_try_push(daemon, &layers.applied, &out->why)) &&
+                      rbi_live_try(daemon, &layers.applied, &layers.edits, &out->change, &out->why);
     if (fits && !dry_run) {
         return centre_begin(daemon, author, applied, edits, &layers);
     }

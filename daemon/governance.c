@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/governance.h"
 
+#include "bus/governance_static.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
 #include "daemon/policy.h"
@@ -13,7 +14,7 @@
 
 struct rbi_governance_layers rbi_live_layers(const struct rbi_live *live)
 {
-    struct rbi_governance_layers layers = {.count = RBI_LIVE_LAYERS};
+    struct rbi_governance_layers layers = {.count = RBI_LIVE_LAYERS, .fixed = RBI_LIVE_APPLIED};
     for (unsigned i = 0; i < RBI_LIVE_LAYERS; i++) {
         layers.items[i] = &live->layers[i];
     }
@@ -172,8 +173,21 @@ static void live_update_rights(struct rbi_daemon *daemon)
     free(acls);
 }
 
+/** The file may have got an item whose id a push had before: it is as the file says. */
+static void live_log_kept(const struct rbi_daemon *daemon)
+{
+    struct rbi_governance_clash clash;
+    const struct rbi_governance *layers = daemon->live.layers;
+    if (rbi_governance_clash(&layers[RBI_LIVE_FILE], &layers[RBI_LIVE_APPLIED], &clash) == 1) {
+        rbi_log(RBI_LOG_WARNING, "items_kept", "file=%s:%u:%u list=%s id=%s",
+                daemon->config_path ? daemon->config_path : "none", clash.fixed.line,
+                clash.fixed.column, clash.list, clash.id);
+    }
+}
+
 static struct rbi_live_change live_changed(struct rbi_daemon *daemon)
 {
+    live_log_kept(daemon);
     rbi_policies_clear(&daemon->live);
     daemon->live.generation++;
     live_label_instances(daemon); /* first: a rule may name a tag that one has by now */
@@ -294,6 +308,25 @@ static bool live_try_rights(const struct rbi_daemon *daemon,
     const struct rbi_governance_layers now = rbi_live_layers(&daemon->live);
     struct rbi_text ignored;
     return live_rights_fit(then, why) || !live_rights_fit(&now, &ignored);
+}
+
+bool rbi_live_try_push(const struct rbi_daemon *daemon,
+                       const struct rbi_governance *pushed,
+                       struct rbi_text *why)
+{
+    struct rbi_governance_clash clash;
+    const int result = rbi_governance_clash(&daemon->live.layers[RBI_LIVE_FILE], pushed, &clash);
+    if (result == 1) {
+        rbi_text_format(why,
+                        "%u:%u: %s: %.40s stands in %.80s:%u:%u, and a push does not change it: "
+                        "take another id, or change the file and reload it",
+                        clash.pushed.line, clash.pushed.column, clash.list, clash.id,
+                        daemon->config_path ? daemon->config_path : "the file", clash.fixed.line,
+                        clash.fixed.column);
+    } else if (result < 0) {
+        rbi_text_set(why, "no memory to check it");
+    }
+    return result == 0;
 }
 
 bool rbi_live_try(struct rbi_daemon *daemon,

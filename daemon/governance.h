@@ -45,6 +45,14 @@ struct rbi_live_change rbi_live_set(struct rbi_daemon *daemon,
                                     struct rbi_governance *applied,
                                     struct rbi_governance *edits);
 /**
+ * Whether a text may be applied over the file: of lists with ids it changes no item of that
+ * (features B11).
+ * @param why  written when not: both places, and the way out
+ */
+bool rbi_live_try_push(const struct rbi_daemon *daemon,
+                       const struct rbi_governance *pushed,
+                       struct rbi_text *why);
+/**
  * What would change if these were the layers above the file, and whether they may be.
  * @param why  written when not: what does not fit together
  */

@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     /* Over itself as well: items are joined, lists replaced. */
-    const struct rbi_governance_layers layers = {2, {&governance, &governance}};
+    const struct rbi_governance_layers layers = {.count = 2, .items = {&governance, &governance}};
     for (size_t i = 0; i < RBI_ARRAY_SIZE(paths); i++) {
         struct rbi_governance_description description;
         (void)rbi_governance_policy(&layers, paths[i], strlen(paths[i]), &policy, NULL);

@@ -247,7 +247,7 @@ static void test_apply_refuses_what_is_wrong_and_changes_nothing(void **state)
     struct raw echo;
     char file[160];
     assert_int_equal(loops_up(state, "",
-                              "rights: {rules: [{id: file, verbs: [send]}]}\n"
+                              "rights: {rules: [{id: file, verbs: [send]}]}\n" /* line 2 */
                               "clusters: [{match: '/**', limits: [{id: a, rate: 1}, {id: b, rate: "
                               "1}, {id: c, rate: 1}, {id: d, rate: 1}, {id: e, rate: 1}]}]\n"),
                      0);
@@ -265,7 +265,16 @@ static void test_apply_refuses_what_is_wrong_and_changes_nothing(void **state)
     /* The file's rules stay as they are (features B11). */
     assert_int_equal(apply(&echo, "rights: {rules: [{id: file, verbs: [own]}]}\n"),
                      RBI_CODE_ARGUMENT);
-    assert_non_null(strstr(why.bytes, "one of the file's"));
+    assert_non_null(strstr(why.bytes, "1:18: rules: file stands in "));
+    assert_non_null(strstr(why.bytes, ".yaml:2:18, and a push does not change it: take another"));
+    assert_int_equal(apply(&echo, "clusters: [{match: /game/**, limits: [{id: c, rate: 9}]}]\n"),
+                     RBI_CODE_ARGUMENT);
+    assert_non_null(strstr(why.bytes, "1:39: limits: c stands in "));
+    assert_non_null(strstr(why.bytes, ".yaml:3:72, and a push does not change it"));
+    assert_int_equal(apply_with(&echo,
+                                "clusters: [{match: /game/**, limits: [{id: c, rate: 9}]}]\n",
+                                &(struct rbi_wire_apply){.dry_run = 1}),
+                     RBI_CODE_ARGUMENT);
     /* Only a client that seals what it sends is read. */
     const int open_fd = text_fd("{}\n", 3, false);
     struct rbi_wire_apply body = {.size = 3};

@@ -202,6 +202,7 @@ static void test_rule_of_the_file_stands_whenever_it_came(void **state)
     assert_int_equal(kill(loops_cluster.pid, SIGHUP), 0);
     assert_true(cluster_log_wait(&loops_cluster, "event=reloaded", RAW_TIMEOUT_MS));
     assert_int_equal(cluster_log_count(&loops_cluster, "event=rights_kept rule=door"), 1);
+    assert_int_equal(cluster_log_count(&loops_cluster, "event=items_kept"), 1);
     assert_int_equal(raw_introduce(&gate, battle.registered.cluster, battle.registered.instance, 0),
                      0);
     assert_int_equal(raw_expect_error_text(&gate, &why), RBI_CODE_DENIED);

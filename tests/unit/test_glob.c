@@ -162,6 +162,90 @@ static void test_check_errors(void **state)
     }
 }
 
+/* ---- two patterns ------------------------------------------------------------------------- */
+
+#define SHORT_MAX 4U /* bytes of a pattern */
+#define TEXT_MAX  6U /* what two such patterns have in common is no longer at its shortest */
+
+/** The n-th text of the bytes of @p alphabet; shorter ones first, from "". */
+static size_t nth(unsigned n, const char *alphabet, char *out)
+{
+    const unsigned letters = (unsigned)strlen(alphabet);
+    size_t length = 0;
+    for (; n > 0; n = (n - 1) / letters) {
+        out[length++] = alphabet[(n - 1) % letters];
+    }
+    return length;
+}
+
+static bool meet_by_trying(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    for (unsigned n = 0; n < 127; n++) { /* all of two letters up to TEXT_MAX */
+        char text[TEXT_MAX + 1];
+        const size_t length = nth(n, "a/", text);
+        if (rbi_glob_match(a, a_length, text, length) &&
+            rbi_glob_match(b, b_length, text, length)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Two patterns meet exactly when there is a text that both describe. */
+static void test_meet_equals_definition(void **state)
+{
+    unsigned met = 0;
+    unsigned pairs = 0;
+    (void)state;
+    for (unsigned i = 1; i < 121; i++) {
+        char a[SHORT_MAX + 1];
+        const size_t a_length = nth(i, "a/*", a);
+        if (rbi_glob_check(a, a_length, NULL) != RBI_GLOB_OK) {
+            continue;
+        }
+        for (unsigned j = 1; j < 121; j++) {
+            char b[SHORT_MAX + 1];
+            const size_t b_length = nth(j, "a/*", b);
+            if (rbi_glob_check(b, b_length, NULL) == RBI_GLOB_OK) {
+                const bool meet = rbi_glob_meet(a, a_length, b, b_length);
+                assert_int_equal(meet, meet_by_trying(a, a_length, b, b_length));
+                met += meet;
+                pairs++;
+            }
+        }
+    }
+    assert_true(met > 1000 && pairs - met > 1000);
+}
+
+static void test_meet_of_paths(void **state)
+{
+    static const struct {
+        const char *a;
+        const char *b;
+        bool meet;
+    } paths[] = {
+        {"/game/**", "/game/eu/pc/w1/core/lobby", true},
+        {"/game/**", "/shop/**", false},
+        {"/**", "/shop/*/*/*/*/gate", true},
+        {"/game/*/*/*/*/lobby", "/game/eu/**", true},
+        {"/game/*/*/*/*/lobby", "/game/*/*/*/*/gate", false},
+        {"/game/**/gate-*", "/game/**-1", true},
+        {"/game/*/x", "/game/a/b/x", false},
+    };
+    char longest[RBI_GLOB_BYTES_MAX + 1];
+    (void)state;
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        const size_t a = strlen(paths[i].a);
+        const size_t b = strlen(paths[i].b);
+        assert_int_equal(rbi_glob_meet(paths[i].a, a, paths[i].b, b), paths[i].meet);
+        assert_int_equal(rbi_glob_meet(paths[i].b, b, paths[i].a, a), paths[i].meet);
+    }
+    memset(longest, '*', sizeof longest);
+    longest[2] = 'a';
+    assert_true(rbi_glob_meet(longest, RBI_GLOB_BYTES_MAX, longest, RBI_GLOB_BYTES_MAX));
+    assert_false(rbi_glob_meet(longest, sizeof longest, longest, sizeof longest));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +254,8 @@ int main(void)
         cmocka_unit_test(test_match_many_stars_is_bounded),
         cmocka_unit_test(test_match_equals_definition),
         cmocka_unit_test(test_check_errors),
+        cmocka_unit_test(test_meet_equals_definition),
+        cmocka_unit_test(test_meet_of_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
