@@ -54,6 +54,9 @@ static const char *acl_rule_fault(const struct rbi_acl_rule *rule)
         (rule->method_low != 0 || rule->method_high != UINT32_MAX)) {
         return "it names methods, and not the verb send";
     }
+    if (strchr(rule->tag, ',')) {
+        return "its tag has a comma: no caller carries that";
+    }
     return NULL;
 }
 

@@ -35,6 +35,9 @@ static const char *check_tags(const struct rbi_tag_policy *tags)
     uint64_t sum = 0;
     for (uint32_t i = 0; i < tags->count; i++) {
         sum += tags->canaries[i].share;
+        if (strchr(tags->canaries[i].tag, ',')) {
+            return "tags.canaries: expected one tag, without a comma: it is no instance's";
+        }
     }
     return sum > 10000 ? "tags.canaries: expected shares of at most 100% together" : NULL;
 }
@@ -47,6 +50,9 @@ static const char *check_rule(const struct rbi_label_rule *rule)
     }
     if (!fits) {
         return "rules: a value has bits that its mask leaves out: it never matches";
+    }
+    if (strchr(rule->tag, ',')) {
+        return "rules: expected one tag, without a comma: it is no instance's";
     }
     if (rule->tag[0] == '\0' && rule->set[0] == '\0' && rule->idc[0] == '\0' &&
         rule->instance[0] == '\0') {

@@ -103,6 +103,12 @@ static void test_parse_refuses_what_does_not_fit_together(void **state)
                    1, 12, "at most 100% together");
     assert_refused("rights: {rules: [{id: a, verbs: [own]}, {id: b, verbs: [own], methods: 3}]}\n",
                    1, 41, "rights.rules[1]: it names methods, and not the verb send");
+    assert_refused("rights: {rules: [{id: a, verbs: [own], tag: 'x,y'}]}\n", 1, 18,
+                   "rights.rules[0]: its tag has a comma");
+    assert_refused("clusters: [{match: /a, tags: {canaries: [{id: a, tag: 'x,y', share: 1%}]}}]\n",
+                   1, 12, "tags.canaries: expected one tag");
+    assert_refused("clusters: [{match: /a, rules: [{id: a, tag: 'x,y'}]}]\n", 1, 12,
+                   "rules: expected one tag");
 }
 
 static void test_parse_lists_every_error_with_its_place(void **state)
