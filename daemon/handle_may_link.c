@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether one instance has a right to another, to link to it and to send it messages of a method, and
- * which rule says no: for who explains a route.
+ * Whether one instance has a right to another, to link to it and to send it messages of a method,
+ * and which rule says no: for who explains a route.
  * It tells what the rules hold against the first one, so only who administers that may ask.
  */
 #include "daemon/code.h"

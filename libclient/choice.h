@@ -198,7 +198,7 @@ bool rbi_keyed_deal(struct rbi_choice *choice,
                     const struct rbi_route_input *input,
                     struct rbi_cluster *const *clusters);
 void rbi_keyed_free(struct rbi_keyed *keyed);
-/** Instance of @p cluster that has a key by the table of the last pick; 0: none, or there is none. */
+/** Instance of @p cluster that has a key by the table of the last pick; 0: none, or no table. */
 int32_t rbi_keyed_owner(const struct rbi_choice *choice, uint64_t cluster, uint64_t key);
 /** The owner of the key cannot be sent to: another rank, where the policy has it, or why not. */
 struct rbi_end *

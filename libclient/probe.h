@@ -31,7 +31,7 @@ void rbi_probe_grant(struct ringbus *bus, const struct rbi_wire_probe_grant *bod
  * A request to any instance goes to the one that is tried, if the stages of its cluster leave that
  * one as soon as it is well, and no key gives it to another: one more that would else be refused as
  * shielded, too. Call while bus->probing, right after the choice.
- * @param said   what was said of the message; NULL: nothing, and it was rbi_cluster_pick() that chose
+ * @param said   what was said of the message; NULL: nothing, it was rbi_cluster_pick() that chose
  * @param error  of the choice, or 0 with @p end
  * @return 0, with @p end; @p error
  */

@@ -550,7 +550,7 @@ static void make_sick(void)
     }
 }
 
-/* The daemon judges that some time after it has read the policy; what is loaded next is after it. */
+/* The daemon judges that some time after it has read the policy; what is loaded next is later. */
 static void swap_panic(void)
 {
     const uint64_t end = test_now_ms() + NODE_MS;
