@@ -15,13 +15,17 @@
 #include "bus/route_class.h"
 #include "bus/table.h"
 #include "libclient/bound.h"
+#include "libclient/keyed_table.h"
 
 struct rbi_cluster;
 struct rbi_end;
 struct ringbus;
 
-/** Choices that one cluster keeps; the one unused for longest goes. */
-#define RBI_CHOICES_MAX 8U
+/**
+ * Choices that one cluster keeps; the one unused for longest goes. All canaries and untagged ones
+ * (9), by three kinds of messages that rules tell apart, and some that bring a tag of their own.
+ */
+#define RBI_CHOICES_MAX 32U
 
 /** What the chain asks of a message: all zero is the class of most. */
 struct rbi_choice_class {
@@ -43,15 +47,11 @@ struct rbi_keyed_share {
 
 /** By key: slot table over the members that the directory names, whether linked or not. */
 struct rbi_keyed {
-    struct rbi_keyed_share *shares;
-    unsigned share_count;
-    unsigned share_room;
-    struct rbi_cluster *realm; /* whose instances those are */
-    bool shields_ignored;
-    struct rbi_table table; /* owns its owners and members */
-    uint64_t fingerprint;   /* of the table; 0: none yet */
-    uint16_t *owners;
-    struct rbi_table_member *members;
+    struct rbi_keyed_table *shared; /* with other choices; NULL: none yet */
+    struct rbi_table table;         /* of it, as the rest up to members */
+    uint64_t fingerprint;           /* 0: none yet */
+    const uint16_t *owners;
+    const struct rbi_table_member *members;
     struct rbi_end **ends; /* by member; NULL: not to be sent to now */
     uint32_t *absent;      /* bit by member: died just now, its slots wait for it */
     uint32_t *shielded;    /* bit by member */
@@ -59,6 +59,11 @@ struct rbi_keyed {
     uint8_t stale;         /* RBI_KEYED_*; not 0: the cold way */
     bool self_made;        /* the daemon did not have it */
     struct rbi_bound bound;
+    struct rbi_keyed_share *shares;
+    unsigned share_count;
+    unsigned share_room;
+    struct rbi_cluster *realm; /* whose instances those are */
+    bool shields_ignored;
 };
 
 #define RBI_KEYED_STALE 1U /* to be compared with the entries before the next pick by key */

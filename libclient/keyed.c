@@ -33,8 +33,7 @@ static unsigned words_of(unsigned bits)
 void rbi_keyed_free(struct rbi_keyed *keyed)
 {
     free(keyed->shares);
-    free(keyed->owners);
-    free(keyed->members);
+    rbi_keyed_table_drop(keyed->shared);
     free(keyed->ends);
     free(keyed->absent);
     free(keyed->shielded);
@@ -45,87 +44,28 @@ void rbi_keyed_free(struct rbi_keyed *keyed)
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/* Brings @p owners up to date from the table before. @return false: no memory */
-static bool build(struct rbi_keyed *keyed,
-                  const struct rbi_table_shape *shape,
-                  const struct rbi_table_member *members,
-                  unsigned count)
-{
-    const struct rbi_table *old = keyed->fingerprint != 0 ? &keyed->table : NULL;
-    const unsigned old_count = old != NULL ? old->member_count : 0;
-    struct rbi_table_build work;
-    void *scratch = malloc(rbi_table_scratch_bytes(shape, count, old_count) + 1);
-    if (scratch == NULL) {
-        return false;
-    }
-    rbi_table_build_begin(&work, shape, old, members, count, keyed->owners, scratch);
-    while (!rbi_table_build_step(&work, UINT32_MAX)) {
-    }
-    free(scratch);
-    return true;
-}
-
-/* Untrusted, as all that was read: whoever builds on it takes every owner for a member. */
-static bool is_sound(const uint16_t *owners, uint64_t bytes, unsigned count)
-{
-    bool sound = true;
-    for (uint64_t i = 0; i < bytes / sizeof *owners; i++) {
-        sound = sound && (owners[i] < count || owners[i] == RBI_TABLE_NONE);
-    }
-    return sound;
-}
-
-/* The daemon has it already. */
-static bool read_table(
-    struct ringbus *bus, struct rbi_keyed *keyed, uint64_t fingerprint, uint64_t bytes, unsigned n)
-{
-    uint64_t size = 0;
-    if (!bus->directory_mapped) {
-        return false;
-    }
-    const int r =
-        rbi_directory_read_blob(&bus->directory, fingerprint, keyed->owners, bytes, &size);
-    const bool whole = r == RBI_DIRECTORY_OK && size == bytes && is_sound(keyed->owners, bytes, n);
-    if (!whole && (r == RBI_DIRECTORY_BUSY || r == RBI_DIRECTORY_OK)) {
-        keyed->fingerprint = 0; /* the table before is overwritten in part */
-    }
-    return whole;
-}
-
 /* Takes @p members, from malloc, over. @return 0; -ENOMEM: there is no table then */
 static int use_members(struct ringbus *bus,
+                       const struct rbi_cluster *cluster,
                        struct rbi_keyed *keyed,
                        const struct rbi_table_shape *shape,
                        struct rbi_table_member *members,
                        unsigned count)
 {
-    const uint64_t fingerprint = rbi_table_fingerprint(shape, members, count);
-    if (fingerprint == keyed->fingerprint) {
+    if (keyed->fingerprint == rbi_table_fingerprint(shape, members, count)) {
         free(members);
         return 0;
     }
-    const uint64_t bytes = rbi_table_owner_bytes(shape);
-    const bool fits =
-        keyed->fingerprint != 0 && rbi_table_owner_bytes(&keyed->table.shape) == bytes;
-    if (!fits) {
-        free(keyed->owners);
-        keyed->owners = malloc(bytes);
-        keyed->fingerprint = 0;
-    }
-    const bool read = keyed->owners != NULL && read_table(bus, keyed, fingerprint, bytes, count);
-    const bool there = read || (keyed->owners != NULL && build(keyed, shape, members, count));
-    keyed->self_made = !read;
-    free(keyed->members);
-    keyed->members = there ? members : NULL;
-    if (!there) {
-        free(members);
-        keyed->fingerprint = 0;
-        return -ENOMEM;
-    }
-    keyed->fingerprint = fingerprint;
-    keyed->table = (struct rbi_table){
-        .shape = *shape, .members = members, .member_count = count, .owners = keyed->owners};
-    return 0;
+    struct rbi_keyed_table *table = keyed->shared;
+    keyed->shared = NULL;
+    keyed->shared = rbi_keyed_table_take(bus, cluster, table, shape, members, count);
+    table = keyed->shared;
+    keyed->fingerprint = table != NULL ? table->fingerprint : 0;
+    keyed->owners = table != NULL ? table->owners : NULL;
+    keyed->members = table != NULL ? table->members : NULL;
+    keyed->self_made = table != NULL && table->self_made;
+    keyed->table = table != NULL ? table->table : (struct rbi_table){.members = NULL};
+    return table != NULL ? 0 : -ENOMEM;
 }
 
 /* ---- members -------------------------------------------------------------------------------- */
@@ -300,7 +240,7 @@ int rbi_keyed_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_
         free(members);
         return -ENOMEM;
     }
-    int r = use_members(bus, keyed, &shape, members, count);
+    int r = use_members(bus, cluster, keyed, &shape, members, count);
     if (r == 0) {
         look_at_members(cluster, choice);
         tell_keyed(bus, cluster, keyed);
