@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Scenario 84, features 2.2, 2.6, 2.7: callers agree on every key whatever they have been through.
- * Instances come, go, die and come back, also twice within one moment; the operator weighs, isolates
- * and stages them, and changes the table; callers are replaced by others that have seen none of it;
- * daemons are killed. After each step every caller has the table that its members alone give, and
- * they are those whom this test counts by itself.
+ * Instances come, go, die and come back, also twice within one moment; the operator weighs,
+ * isolates and stages them, and changes the table; callers are replaced by others that have seen
+ * none of it; daemons are killed. After each step every caller has the table that its members alone
+ * give, and they are those whom this test counts by itself.
  */
 #include "libclient/internal.h"
 #include "support/bus.h"
