@@ -12,7 +12,7 @@
 /** Kinds whose extension this version can read; of others only tag and payload are known. */
 static bool known_kind(unsigned kind)
 {
-    return kind >= RBI_RECORD_READY && kind <= RBI_RECORD_DRAIN;
+    return kind >= RBI_RECORD_READY && kind <= RBI_RECORD_REFUSED;
 }
 
 /** Kinds whose tag is a correlation, so that a key needs a word of its own. */
@@ -111,11 +111,13 @@ int rbi_record_parse(uint32_t meta,
  *   READY_ACK  0 version u16 | 2 zero u16 | 4 reason u32 | 8 features u64
  *   DISCONNECT 0 reason u32 | 4 draining u32
  *   DRAIN      0 word u32 | 4 zero u32
+ *   REFUSED    0 error i32 | 4 method u32 | 8 count u64
  */
 #define READY_BYTES      300U
 #define READY_ACK_BYTES  16U
 #define DISCONNECT_BYTES 8U
 #define DRAIN_BYTES      8U
+#define REFUSED_BYTES    16U
 _Static_assert(READY_BYTES <= RBI_CONTROL_BODY_MAX - RBI_RECORD_TAG, "room for READY");
 
 /**
@@ -285,5 +287,36 @@ int rbi_drain_decode(const unsigned char *body, uint64_t size, struct rbi_drain_
         return -EPROTO;
     }
     *out = drain;
+    return 0;
+}
+
+uint64_t rbi_refused_encode(const struct rbi_refused_body *refused, unsigned char *body)
+{
+    struct rbi_writer writer;
+    rbi_writer_init(&writer, body, REFUSED_BYTES);
+    rbi_writer_u32(&writer, (uint32_t)refused->error);
+    rbi_writer_u32(&writer, refused->method);
+    rbi_writer_u64(&writer, refused->count);
+    return writer.used;
+}
+
+int rbi_refused_decode(const unsigned char *body, uint64_t size, struct rbi_refused_body *out)
+{
+    unsigned char copy[REFUSED_BYTES];
+    struct rbi_reader reader;
+    struct rbi_refused_body refused = {.count = 0};
+    uint32_t error = 0;
+    if (copy_body(body, size, copy, sizeof copy) != 0) {
+        return -EPROTO;
+    }
+    rbi_reader_init(&reader, copy, sizeof copy);
+    int r = rbi_reader_u32(&reader, &error);
+    r |= rbi_reader_u32(&reader, &refused.method);
+    r |= rbi_reader_u64(&reader, &refused.count);
+    if (r != 0) {
+        return -EPROTO;
+    }
+    refused.error = (int32_t)error;
+    *out = refused;
     return 0;
 }

@@ -38,10 +38,11 @@ enum rbi_record_kind {
     RBI_RECORD_REQ = 6,
     RBI_RECORD_REP = 7,
     RBI_RECORD_ONEWAY = 8,
-    RBI_RECORD_ROUTED = 9,  /* envelope between brokers */
-    RBI_RECORD_ERROR = 10,  /* answer to a REQ: the handler or the receiver refused */
-    RBI_RECORD_CREDIT = 11, /* bridge only */
-    RBI_RECORD_DRAIN = 12,  /* leaving in order: begun, acknowledged, taken back */
+    RBI_RECORD_ROUTED = 9,   /* envelope between brokers */
+    RBI_RECORD_ERROR = 10,   /* answer to a REQ: the handler or the receiver refused */
+    RBI_RECORD_CREDIT = 11,  /* bridge only */
+    RBI_RECORD_DRAIN = 12,   /* leaving in order: begun, acknowledged, taken back */
+    RBI_RECORD_REFUSED = 13, /* one-way messages were dropped where they came */
 };
 
 #define RBI_RECORD_KEY        0x01U /* the message has a key */
@@ -168,6 +169,16 @@ struct rbi_drain_body {
     uint32_t reserved;
 };
 
+/**
+ * REFUSED: so many one-way messages of the reader's were dropped by the writer since it last said
+ * so. Older readers skip it.
+ */
+struct rbi_refused_body {
+    int32_t error;   /* enum ringbus_error; of later versions: ignored */
+    uint32_t method; /* of the last of them */
+    uint64_t count;
+};
+
 /* Each encoder fills the body behind the tag and returns its size; @p body has
  * RBI_CONTROL_BODY_MAX bytes. Fields are appended in later versions, never moved:
  * a decoder takes what it knows and fills the rest with zero. */
@@ -184,5 +195,8 @@ rbi_disconnect_decode(const unsigned char *body, uint64_t size, struct rbi_disco
 uint64_t rbi_drain_encode(const struct rbi_drain_body *drain, unsigned char *body);
 RBI_MUST_CHECK int
 rbi_drain_decode(const unsigned char *body, uint64_t size, struct rbi_drain_body *out);
+uint64_t rbi_refused_encode(const struct rbi_refused_body *refused, unsigned char *body);
+RBI_MUST_CHECK int
+rbi_refused_decode(const unsigned char *body, uint64_t size, struct rbi_refused_body *out);
 
 #endif

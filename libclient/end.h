@@ -10,6 +10,7 @@
 #include "bus/pidf.h"
 #include "bus/record.h"
 #include "libclient/delay.h"
+#include "libclient/refused.h"
 #include "shm/handoff.h"
 #include "shm/lane.h"
 #include "shm/layout.h"
@@ -133,6 +134,7 @@ struct rbi_end {
     bool failed;             /* it ended before READY_ACK was read: reported when the lane is */
     bool reported_up;        /* the application has had its READY event */
     struct rbi_end_drain drain;
+    struct rbi_refused refused;
     struct rbi_inflight *inflight; /* of the cluster of the peer; NULL: it is no target */
     struct rbi_limiter *limiter;
     struct rbi_limit_words limit_words;  /* of the limits that count for each instance */
@@ -158,6 +160,7 @@ struct rbi_end {
 #define RBI_PENDING_DISCONNECT 0x10U
 #define RBI_PENDING_DRAIN      0x20U
 #define RBI_PENDING_DRAIN_ACK  0x40U
+#define RBI_PENDING_REFUSED    0x80U
 
 /** Creates our own side and its end, without a peer yet. NULL on failure (error noted). */
 struct rbi_end *rbi_end_new(struct ringbus *bus, const struct rbi_pidf *peer, const char *path);

@@ -98,6 +98,15 @@ send_drain(struct ringbus *bus, struct rbi_end *end, enum rbi_drain_word word, u
     return send_control(bus, end, RBI_RECORD_DRAIN, number, payload, size);
 }
 
+static bool send_refused(struct ringbus *bus, struct rbi_end *end)
+{
+    unsigned char payload[RBI_CONTROL_BODY_MAX];
+    const struct rbi_refused_body refused = {
+        .error = RINGBUS_E_DENIED, .method = end->refused.method, .count = end->refused.count};
+    const uint64_t size = rbi_refused_encode(&refused, payload);
+    return send_control(bus, end, RBI_RECORD_REFUSED, 0, payload, size);
+}
+
 void rbi_end_flush_pending(struct ringbus *bus, struct rbi_end *end)
 {
     /* In this order: a peer must see READY before anything else that we say. */
@@ -123,6 +132,10 @@ void rbi_end_flush_pending(struct ringbus *bus, struct rbi_end *end)
     if ((end->pending & RBI_PENDING_DRAIN_ACK) != 0 &&
         send_drain(bus, end, RBI_DRAIN_ACK, end->drain.peer_number)) {
         end->pending &= (uint8_t)~RBI_PENDING_DRAIN_ACK;
+    }
+    if ((end->pending & RBI_PENDING_REFUSED) != 0 && send_refused(bus, end)) {
+        end->pending &= (uint8_t)~RBI_PENDING_REFUSED;
+        rbi_refused_said(bus, end);
     }
     if ((end->pending & RBI_PENDING_DISCONNECT) != 0 &&
         send_disconnect(bus, end, end->pending_reason)) {
@@ -227,6 +240,7 @@ carry_out(struct ringbus *bus, struct rbi_end *end, const struct rbi_link_action
     }
     if (todo & RBI_LINK_DO_SEND_DISCONNECT) {
         end->said_bye = true;
+        rbi_refused_last(end);
         end->pending |= RBI_PENDING_DISCONNECT;
         end->pending_reason = actions->reason;
         /* Whoever reads it takes what we have not released for unread. */
@@ -428,6 +442,11 @@ void rbi_end_control_record(struct ringbus *bus,
         input.type = RBI_LINK_DATA;
         rbi_end_step(bus, end, &input);
         rbi_drain_record(bus, end, record);
+        break;
+    case RBI_RECORD_REFUSED:
+        input.type = RBI_LINK_DATA;
+        rbi_end_step(bus, end, &input);
+        rbi_refused_record(bus, end, record);
         break;
     default:
         /* A kind of a later version: skipped by its length, but a sign of life. */

@@ -109,6 +109,8 @@ void rbi_events_flush(struct ringbus *bus)
                                             .slots = queued.slots,
                                             .slot_count = queued.slot_count,
                                             .epoch = queued.epoch,
+                                            .count = queued.count,
+                                            .method = queued.method,
                                             .revision = node != NULL ? node->revision : 0,
                                             .value = node != NULL ? node->value : NULL,
                                             .value_size = node != NULL ? node->size : 0};

@@ -23,6 +23,8 @@ struct rbi_queued_event {
     struct ringbus_slot_range *slots; /* from malloc; or NULL */
     size_t slot_count;
     uint64_t epoch;
+    uint64_t count;
+    uint32_t method;
     struct rbi_node_news *node; /* from malloc; or NULL */
     struct rbi_node_call *call; /* not an event, but the end of that; or NULL */
     struct rbi_pidf peer;

@@ -64,6 +64,7 @@
 #include "libclient/realm.h"
 #include "libclient/receive.h"
 #include "libclient/redeliver.h"
+#include "libclient/refused.h"
 #include "libclient/request.h"
 #include "libclient/residue.h"
 #include "libclient/retry.h"

@@ -67,6 +67,16 @@ int rbi_receive_anew(struct ringbus *bus,
     return rbi_view_fill(bus, end, record, end->peer_pool->base, end->peer_pool->bytes, view);
 }
 
+/* Untrusted record: 0 where it does not say, or cannot be read. */
+static uint32_t method_of(const struct rbi_record *record)
+{
+    struct rbi_attributes attributes = {.method = 0};
+    return (record->flags & RBI_RECORD_ATTRIBUTES) != 0 &&
+                   rbi_attributes_decode(record, &attributes) == 0
+               ? attributes.method
+               : 0;
+}
+
 /* One that is not handled: a request is told why. 0; RBI_LANE_EMPTY; -EPROTO */
 static RBI_COLD int refuse(struct ringbus *bus,
                            struct rbi_end *end,
@@ -90,6 +100,8 @@ static RBI_COLD int refuse(struct ringbus *bus,
     if (view.message.reply_to.id != 0) {
         /* Without room its own clock tells the sender. */
         (void)rbi_reply_refused(bus, &view.message.reply_to, why->error, why->retry_ms);
+    } else if (why->error == RINGBUS_E_DENIED) {
+        rbi_refused_note(bus, end, method_of(record));
     }
     if (view.referenced) {
         rbi_returns_put(&end->returns, (uint32_t)view.slot);

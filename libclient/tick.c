@@ -76,6 +76,9 @@ void rbi_tick_follow(struct ringbus *bus, struct rbi_end *end)
     if (end->muted && end->phase == RBI_END_LINKED) {
         due_ns = rbi_min_u64(due_ns, end->unmute_ns);
     }
+    if (end->phase == RBI_END_LINKED) {
+        due_ns = rbi_min_u64(due_ns, rbi_refused_due_ns(end));
+    }
     if (end->broken && end->phase == RBI_END_LINKED) {
         due_ns = bus->now_ns;
     }
@@ -87,6 +90,9 @@ static void judge(struct ringbus *bus, struct rbi_end *end)
 {
     if (end->phase == RBI_END_LINKED && end->broken) {
         rbi_end_bad_peer(bus, end, "impossible read position");
+    }
+    if (end->phase == RBI_END_LINKED) {
+        rbi_refused_tick(bus, end);
     }
     if (end->phase == RBI_END_LINKED && end->pending != 0) {
         rbi_end_flush_pending(bus, end);

@@ -255,6 +255,7 @@ void rbi_end_finish_leaving(struct ringbus *bus, struct rbi_end *end)
     if (end->failed) {
         rbi_end_report_failed(bus, end);
     }
+    rbi_refused_end(bus, end);
     if (end->reported_up) {
         struct rbi_queued_event *down =
             rbi_emit_simple(bus, RINGBUS_EVENT_DOWN, &end->peer, end->path, end->leave_reason,

@@ -34,7 +34,7 @@ struct shape {
 /** The rules of bus/record.h, said once more. @return FINE, BAD_PEER, or HUNG: cannot be said */
 static int judge_shape(const struct shape *shape, const uint64_t *body)
 {
-    const bool known = shape->kind >= 1 && shape->kind <= RBI_RECORD_DRAIN;
+    const bool known = shape->kind >= 1 && shape->kind <= RBI_RECORD_REFUSED;
     const unsigned parts = known ? shape->parts : 0;
     const unsigned key =
         known && (shape->flags & RBI_RECORD_KEY) && tag_is_correlation(shape->kind);
@@ -71,7 +71,8 @@ static int judge_shape(const struct shape *shape, const uint64_t *body)
     if (shape->kind == RBI_RECORD_READY || shape->kind == RBI_RECORD_DISCONNECT) {
         return HUNG;
     }
-    if (shape->kind == RBI_RECORD_DRAIN && payload < 8) {
+    if ((shape->kind == RBI_RECORD_DRAIN && payload < 8) ||
+        (shape->kind == RBI_RECORD_REFUSED && payload < 16)) {
         return RBI_REASON_BAD_PEER;
     }
     return shape->kind == RBI_RECORD_READY_ACK && payload < 16 ? RBI_REASON_BAD_PEER : FINE;
@@ -85,7 +86,7 @@ static struct shape roll_shape(void)
     static const unsigned words[] = {0, 0, 0, 1, 2, 3, 16, 17, 255};
     static const unsigned parts[] = {0, 0, 0, 1, 2, 3, 16, 17, 31};
     static const unsigned flags[] = {0, 0, 1, 2, 3, 4, 8, 0xf0, 0xff};
-    return (struct shape){.kind = (unsigned)(roll() % 16 == 0 ? 255 : roll() % 14),
+    return (struct shape){.kind = (unsigned)(roll() % 16 == 0 ? 255 : roll() % 15),
                           .flags = flags[roll() % RBI_ARRAY_SIZE(flags)],
                           .words = words[roll() % RBI_ARRAY_SIZE(words)],
                           .parts = parts[roll() % RBI_ARRAY_SIZE(parts)],
@@ -377,7 +378,7 @@ static void test_unknown_answers(void **state)
     const uint64_t tags[] = {0, 1, UINT64_C(1) << 32, UINT64_C(1) << 32 | 1, UINT64_MAX};
     (void)state;
     relink();
-    for (unsigned kind = RBI_RECORD_READY_ACK; kind <= RBI_RECORD_DRAIN + 2; kind++) {
+    for (unsigned kind = RBI_RECORD_READY_ACK; kind <= RBI_RECORD_REFUSED + 2; kind++) {
         for (unsigned i = 0; i < RBI_ARRAY_SIZE(tags); i++) {
             const uint64_t body[4] = {tags[i], 0, 0, 0};
             if (kind != RBI_RECORD_DISCONNECT) {

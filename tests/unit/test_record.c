@@ -202,7 +202,7 @@ static void test_parse_kinds_of_later_versions(void **state)
     struct rbi_record rec;
     fill_body();
     /* Scenario 107: not fatal; the extension is skipped without a look at it. */
-    for (unsigned kind = RBI_RECORD_DRAIN + 1; kind < 256; kind++) {
+    for (unsigned kind = RBI_RECORD_REFUSED + 1; kind < 256; kind++) {
         const uint32_t meta = kind | 0xffU << 8 | 4U << 16 | 31U << 24;
         assert_int_equal(parse(meta, 8 + 32 + 24, &rec), 0);
         assert_int_equal(rec.kind, kind);
@@ -307,6 +307,24 @@ static void test_drain(void **state)
     assert_memory_equal(&out, &drain, sizeof drain);
 }
 
+static void test_refused(void **state)
+{
+    (void)state;
+    unsigned char body[RBI_CONTROL_BODY_MAX];
+    const struct rbi_refused_body refused = {.error = -20, .method = 0x01020304, .count = 9};
+    struct rbi_refused_body out = {.count = 77};
+    static const unsigned char pinned[16] = {0xec, 0xff, 0xff, 0xff, 4, 3, 2, 1, 9};
+    const uint64_t size = rbi_refused_encode(&refused, body);
+    assert_int_equal(size, sizeof pinned);
+    assert_memory_equal(body, pinned, sizeof pinned);
+    for (uint64_t shorter = 0; shorter < size; shorter++) {
+        assert_int_equal(rbi_refused_decode(body, shorter, &out), -EPROTO);
+        assert_int_equal(out.count, 77);
+    }
+    assert_int_equal(rbi_refused_decode(body, size + 8, &out), 0);
+    assert_memory_equal(&out, &refused, sizeof refused);
+}
+
 static void test_ready_ack_and_disconnect(void **state)
 {
     (void)state;
@@ -341,6 +359,7 @@ int main(void)
         cmocka_unit_test(test_ready),
         cmocka_unit_test(test_ready_longest_path),
         cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_refused),
         cmocka_unit_test(test_ready_ack_and_disconnect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

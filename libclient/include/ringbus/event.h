@@ -105,7 +105,14 @@ enum ringbus_event_type {
      * Also of an ephemeral node of this endpoint that others removed, or that a new daemon did not
      * take back (error says why), be it watched or not.
      */
-    RINGBUS_EVENT_NODE_REMOVED = 26
+    RINGBUS_EVENT_NODE_REMOVED = 26,
+    /**
+     * An instance has dropped one-way messages of this endpoint, for error: RINGBUS_E_DENIED, there
+     * is no right to them, or not any more. count says how many since it was last told, method
+     * that of the last; once a second and link at most. What the library here knows of rights it
+     * refuses in the call: these were on their way when a rule changed.
+     */
+    RINGBUS_EVENT_REFUSED = 29
 };
 
 /** Slots first to last of the key space, both inclusive. */
@@ -142,6 +149,8 @@ struct ringbus_event {
     uint64_t revision;
     const void *value; /**< NODE_CREATED and _CHANGED: of the node; not terminated */
     size_t value_size;
+    uint64_t count;  /**< REFUSED: messages */
+    uint32_t method; /**< REFUSED: of the last of them; 0 when it said none */
 };
 
 typedef void (*ringbus_event_fn)(struct ringbus *bus,
