@@ -119,10 +119,14 @@ static void roll_body(const struct shape *shape, uint64_t *body)
 static int expect_shape(const struct shape *shape, const uint64_t *body)
 {
     const int expected = judge_shape(shape, body);
-    peer_commit(&peer, (uint64_t)rbi_record_meta((enum rbi_record_kind)shape->kind, shape->flags,
-                                                 shape->words, shape->parts)
-                               << 32 |
-                           shape->size);
+    const uint64_t word = (uint64_t)rbi_record_meta((enum rbi_record_kind)shape->kind, shape->flags,
+                                                    shape->words, shape->parts)
+                              << 32 |
+                          shape->size;
+    if (word == 0) {
+        return FINE; /* no record at all: nothing was written yet */
+    }
+    peer_commit(&peer, word);
     /* Behind a record of impossible size there is no place for a PING. */
     const int found = verdict(expected != RBI_REASON_BAD_PEER);
     if (found == HUNG || (expected != HUNG && found != expected)) {
