@@ -16,7 +16,11 @@
 
 struct rbi_policy;
 
-/** Empty clusters that stay known, and clusters of which the next daemon will know. */
+/**
+ * Clusters that have lost their last member and stay known, so that "nobody is there" has a stable
+ * version; only so many, or clients could fill the memory with names. And clusters of which the
+ * next daemon will know.
+ */
 #define RBI_IDLE_CLUSTERS_MAX  256U
 #define RBI_KNOWN_CLUSTERS_MAX RBI_IDLE_CLUSTERS_MAX
 

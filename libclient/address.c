@@ -20,6 +20,26 @@ int ringbus_resolve(const char *path, struct ringbus_addr *out)
     return 0;
 }
 
+int rbi_address_path(struct ringbus *bus,
+                     const char *path,
+                     unsigned elements_min,
+                     unsigned elements_max,
+                     struct rbi_path_info *info)
+{
+    if (path == NULL) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "path is NULL");
+    }
+    if (rbi_path_parse(path, strnlen(path, RBI_PATH_MAX + 1), info) != 0) {
+        return rbi_fail(bus, RINGBUS_E_PATH, "\"%.*s\" at byte %u: %s", (int)RBI_PATH_MAX, path,
+                        info->error_offset, rbi_path_error_text(info->error));
+    }
+    if (info->elements < elements_min || info->elements > elements_max) {
+        return rbi_fail(bus, RINGBUS_E_PATH, "\"%s\" has %u elements, expected %u to %u", path,
+                        info->elements, elements_min, elements_max);
+    }
+    return 0;
+}
+
 uint64_t ringbus_key(const void *data, size_t size)
 {
     return XXH3_64bits(data, size);

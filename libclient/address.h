@@ -9,8 +9,17 @@
 #include <stddef.h>
 #include <string.h>
 
+struct ringbus;
+
 /** Set of pointers to struct rbi_pidf, by cluster and instance. 0; -ENOMEM */
 int rbi_address_set_init(ck_hs_t *set);
+
+/** Parses a path of @p elements_min to @p elements_max elements. 0; a public error (noted) */
+int rbi_address_path(struct ringbus *bus,
+                     const char *path,
+                     unsigned elements_min,
+                     unsigned elements_max,
+                     struct rbi_path_info *info);
 
 /* By value: what is read as another type than it was written as need not be there yet. */
 static inline struct ringbus_addr rbi_addr(const struct rbi_pidf *pidf)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libclient/ask.c - the life of a request that may take several tries: begun, tried, waited for,
- * ended, its callback called once. Who is asked, and whether again, is retry.c's.
+ * libclient/ask.c - the life of a request that may take several tries: begun, tried, ended, its
+ * callback called once. Who is asked, and whether again, is retry.c's; waiting is ask_wait.c's.
  *
  * A request that was told to the application while copies of it are under way (FORKING) is kept
  * until those have ended: they name it as their context.
@@ -14,8 +14,6 @@
 /* Requests whose memory is kept for the next ones, and the payload of them. */
 #define SPARE_MAX         64U
 #define SPARE_PAYLOAD_MAX 4096U
-/* Who waits for a link looks as often whether a key has another owner. */
-#define LOOK_NS (10 * RBI_NS_PER_MS)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -111,7 +109,7 @@ void rbi_asks_deinit(struct ringbus *bus)
     asks->spare_count = 0;
 }
 
-static void set_due(struct ringbus *bus, struct rbi_ask *ask, uint64_t due_ns)
+void rbi_ask_set_due(struct ringbus *bus, struct rbi_ask *ask, uint64_t due_ns)
 {
     ask->due_ns = due_ns;
     bus->asks.due_ns = rbi_min_u64(bus->asks.due_ns, due_ns);
@@ -207,7 +205,7 @@ static void tell(struct ringbus *bus, struct rbi_ask *ask, const struct ringbus_
 }
 
 /* Told once; it is freed when the last of its calls has ended. */
-static void end(struct ringbus *bus, struct rbi_ask *ask, const struct ringbus_result *how)
+void rbi_ask_end(struct ringbus *bus, struct rbi_ask *ask, const struct ringbus_result *how)
 {
     if (ask->state == RBI_ASK_WAITING) {
         bus->asks.waiting--;
@@ -231,7 +229,7 @@ void rbi_ask_end_later(struct ringbus *bus, struct rbi_ask *ask, int error)
     ask->state = RBI_ASK_ENDING;
     ask->outcome = RINGBUS_NOT_SENT;
     ask->error = error;
-    set_due(bus, ask, rbi_now_ns());
+    rbi_ask_set_due(bus, ask, rbi_now_ns());
 }
 
 /* ---- a try ----------------------------------------------------------------------------------- */
@@ -394,7 +392,7 @@ static void one_of_all(struct ringbus *bus, struct rbi_ask *ask, const struct ri
         result.outcome = ask->outcome;
         result.message = NULL;
     }
-    end(bus, ask, &result);
+    rbi_ask_end(bus, ask, &result);
 }
 
 static void on_try(struct ringbus *bus, const struct ringbus_result *result, void *context)
@@ -424,138 +422,13 @@ static void on_try(struct ringbus *bus, const struct ringbus_result *result, voi
         ask_next(bus, ask, now_ns) == 0) {
         return;
     }
-    end(bus, ask, result);
-}
-
-/* ---- waiting --------------------------------------------------------------------------------- */
-
-void rbi_asks_link_up(struct ringbus *bus)
-{
-    if (bus->asks.waiting != 0) {
-        bus->asks.due_ns = 0;
-        rbi_deadline_at_most(bus, bus->now_ns);
-    }
-}
-
-/* Its owner, or whoever there is, is on its way back. */
-static bool may_come_back(int error)
-{
-    return error == RINGBUS_E_NOT_READY || error == RINGBUS_E_RESTARTING;
-}
-
-/* A limit lets it through in a while, and its policy has it wait for that (max_wait). */
-static bool is_delayed(const struct ringbus *bus, int error)
-{
-    return error == RINGBUS_E_LIMITED && bus->refusal.wait_ns != 0;
-}
-
-static void wait_on(struct ringbus *bus, struct rbi_ask *ask, int error, uint64_t now_ns)
-{
-    const uint64_t look_ns = is_delayed(bus, error) ? bus->refusal.retry_us * 1000 : LOOK_NS;
-    if (is_delayed(bus, error)) {
-        /* Chosen, but not asked: it may be chosen again. */
-        ask->tried_count = (uint8_t)rbi_min_u64(ask->tried_count, ask->tries);
-    }
-    set_due(bus, ask, rbi_min_u64(ask->wait_until_ns, now_ns + look_ns));
-}
-
-static void begin_to_wait(
-    struct ringbus *bus, struct rbi_ask *ask, int error, uint64_t now_ns, uint64_t time_ns)
-{
-    ask->state = RBI_ASK_WAITING;
-    bus->asks.waiting++;
-    ask->wait_until_ns = rbi_min_u64(now_ns + time_ns, ask->deadline_ns);
-    wait_on(bus, ask, error, now_ns);
-}
-
-/* The key's owner is out of reach: another may be asked, if the target says so. 0; the error */
-static int divert(struct ringbus *bus, struct rbi_ask *ask, int error, uint64_t now_ns)
-{
-    const struct rbi_cluster *cluster = rbi_cluster_find(bus, ask->to.cluster);
-    if (!may_come_back(error) || (ask->flags & RINGBUS_KEY) == 0 || cluster == NULL ||
-        cluster->caller == NULL || !cluster->caller->divert) {
-        return error;
-    }
-    ask->diverting = true;
-    return rbi_ask_first(bus, ask, now_ns) == 0 ? 0 : error;
-}
-
-int rbi_ask_wait(struct ringbus *bus, struct rbi_ask *ask, int error, uint64_t now_ns)
-{
-    const struct rbi_cluster *cluster = rbi_cluster_find(bus, ask->to.cluster);
-    if (is_delayed(bus, error) && bus->asks.waiting < RBI_WAITING_MAX) {
-        begin_to_wait(bus, ask, error, now_ns, bus->refusal.wait_ns);
-        return 0;
-    }
-    if (!may_come_back(error) || cluster == NULL || cluster->caller == NULL ||
-        cluster->caller->wait_ms == 0 || bus->asks.waiting >= RBI_WAITING_MAX) {
-        return divert(bus, ask, error, now_ns);
-    }
-    begin_to_wait(bus, ask, error, now_ns, cluster->caller->wait_ms * RBI_NS_PER_MS);
-    return 0;
-}
-
-bool rbi_ask_is_behind(const struct ringbus *bus, const struct rbi_ask *ask)
-{
-    const struct rbi_ask *other = bus->asks.waiting != 0 ? bus->asks.first : NULL;
-    for (; other != NULL; other = other->next) {
-        if (other != ask && other->state == RBI_ASK_WAITING && other->key == ask->key &&
-            other->to.cluster == ask->to.cluster &&
-            (other->flags & ask->flags & RINGBUS_KEY) != 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Its time is over, a link has come, or a table may be another. */
-static void look_again(struct ringbus *bus, struct rbi_ask *ask, uint64_t now_ns)
-{
-    int r = rbi_ask_first(bus, ask, now_ns);
-    if (may_come_back(r) && now_ns >= ask->wait_until_ns) {
-        r = divert(bus, ask, r, now_ns);
-    }
-    if (r == 0) {
-        ask->state = RBI_ASK_ASKED;
-        ask->due_ns = RBI_NEVER;
-        bus->asks.waiting--;
-    } else if ((!may_come_back(r) && !is_delayed(bus, r)) || now_ns >= ask->wait_until_ns) {
-        const struct ringbus_result how = {.outcome = RINGBUS_NOT_SENT, .error = r};
-        end(bus, ask, &how);
-    } else {
-        wait_on(bus, ask, r, now_ns);
-    }
-}
-
-uint64_t rbi_asks_tick(struct ringbus *bus, uint64_t now_ns)
-{
-    struct rbi_asks *asks = &bus->asks;
-    if (asks->due_ns > now_ns) {
-        return asks->due_ns;
-    }
-    const bool all = asks->due_ns == 0; /* a link has come */
-    asks->due_ns = RBI_NEVER;
-    /* Callbacks may begin others, which come behind; one that ends is out of the list. */
-    struct rbi_ask *last = asks->last;
-    for (struct rbi_ask *ask = asks->first; ask != NULL;) {
-        struct rbi_ask *next = ask == last ? NULL : ask->next;
-        if (ask->state == RBI_ASK_WAITING && (all || ask->due_ns <= now_ns)) {
-            look_again(bus, ask, now_ns);
-        } else if (ask->state == RBI_ASK_ENDING) {
-            const struct ringbus_result how = {.outcome = ask->outcome, .error = ask->error};
-            end(bus, ask, &how);
-        } else if (ask->due_ns != RBI_NEVER) {
-            set_due(bus, ask, ask->due_ns);
-        }
-        ask = next;
-    }
-    return asks->due_ns;
+    rbi_ask_end(bus, ask, result);
 }
 
 void rbi_asks_end_all(struct ringbus *bus, int error)
 {
     while (bus->asks.first != NULL) {
         const struct ringbus_result how = {.outcome = RINGBUS_NOT_SENT, .error = error};
-        end(bus, bus->asks.first, &how);
+        rbi_ask_end(bus, bus->asks.first, &how);
     }
 }

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libclient/cluster.c - what we know of the instances of a targeted cluster, and the choice
- * of one of them. The choice touches nothing but this process's own memory.
+ * libclient/cluster.c - the choice of one of the instances of a targeted cluster. It touches
+ * nothing but this process's own memory. Which there are: members.c.
  */
 #include "libclient/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* A link that was READY for so long has worked: as long as the longest wait for another try. */
-#define STEADY_NS (5000 * RBI_NS_PER_MS)
 
 struct rbi_cluster *rbi_cluster_find(struct ringbus *bus, uint64_t id)
 {
@@ -25,23 +22,6 @@ struct rbi_cluster *rbi_cluster_find(struct ringbus *bus, uint64_t id)
         }
     }
     return NULL;
-}
-
-struct rbi_member *rbi_member_find(const struct rbi_cluster *cluster, int32_t instance)
-{
-    unsigned low = 0;
-    unsigned high = cluster->member_count;
-    while (low < high) {
-        const unsigned middle = low + (high - low) / 2;
-        if (cluster->members[middle].instance < instance) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < cluster->member_count && cluster->members[low].instance == instance
-               ? &cluster->members[low]
-               : NULL;
 }
 
 void rbi_cluster_free(struct rbi_cluster *cluster)
@@ -479,95 +459,4 @@ rbi_cluster_pick_for(struct ringbus *bus, struct rbi_cluster *cluster, const str
         rbi_cluster_refresh(bus, cluster);
     }
     return cluster->held ? NULL : rbi_cluster_pick_held_for(bus, cluster, pick);
-}
-
-/* ---- time -------------------------------------------------------------------------------- */
-
-void rbi_cluster_again(struct ringbus *bus, struct rbi_cluster *cluster, uint64_t due_ns)
-{
-    cluster->again_ns = rbi_min_u64(cluster->again_ns, due_ns);
-    rbi_target_at_most(bus, due_ns);
-}
-
-void rbi_cluster_miss(struct ringbus *bus,
-                      struct rbi_cluster *cluster,
-                      const struct rbi_member *member)
-{
-    const uint64_t delay_ns = rbi_cluster_policy(cluster)->balance.rehash_delay_ms * RBI_NS_PER_MS;
-    unsigned kept = 0;
-    for (unsigned i = 0; i < cluster->missed_count; i++) {
-        const struct rbi_missed *missed = &cluster->missed[i];
-        if (missed->until_ns > bus->now_ns && missed->instance != member->instance) {
-            cluster->missed[kept++] = *missed;
-        }
-    }
-    cluster->missed_count = kept;
-    struct rbi_missed *larger = realloc(cluster->missed, (kept + 1U) * sizeof *larger);
-    if (larger != NULL && delay_ns > 0 && member->weight > 0) {
-        cluster->missed = larger;
-        cluster->missed[cluster->missed_count++] =
-            (struct rbi_missed){.instance = member->instance,
-                                .weight = member->weight,
-                                .until_ns = bus->now_ns + delay_ns};
-        rbi_cluster_again(bus, cluster, bus->now_ns + delay_ns);
-    } else if (larger != NULL) {
-        cluster->missed = larger;
-    }
-}
-
-/* ---- changes ----------------------------------------------------------------------------- */
-
-void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
-{
-    if (end->phase == RBI_END_LINKED) {
-        rbi_gate_attach(bus, end);
-    }
-    struct rbi_cluster *cluster = rbi_cluster_find(bus, end->peer.cluster);
-    if (cluster == NULL) {
-        return;
-    }
-    rbi_cluster_changed(bus, cluster);
-    struct rbi_member *member = rbi_member_find(cluster, end->peer.instance);
-    if (member == NULL) {
-        return;
-    }
-    if (end->phase == RBI_END_LINKED) {
-        member->end = end;
-        rbi_cluster_look_policy(bus, cluster);
-        rbi_limit_attach(cluster, end, bus->now_ns);
-        if (end->usable) {
-            member->denied = false;
-            member->retry_ns = RBI_NEVER;
-            member->up_ns = member->up_ns == 0 ? bus->now_ns : member->up_ns;
-            rbi_asks_link_up(bus);
-            end->errors_count =
-                member->named ? member->target.errors_count : cluster->target.errors_count;
-            rbi_outcomes_follow(cluster, end);
-            if (member->wanted) {
-                (void)rbi_outcomes_attach(bus, end); /* without memory it goes uncounted */
-            }
-            rbi_failback_link_up(bus);
-        }
-    } else if (member->end == end) {
-        member->end = NULL;
-        if (end->leave_reason == RBI_REASON_LEFT || end->leave_reason == RBI_REASON_CRASHED) {
-            member->over = end->peer.incarnation;
-            member->over_died = end->leave_reason == RBI_REASON_CRASHED;
-        }
-        /* One that says READY and goes, again and again, is asked ever more seldom. */
-        if (member->up_ns != 0 && bus->now_ns - member->up_ns >= STEADY_NS) {
-            member->retry_count = 0;
-        }
-        member->up_ns = 0;
-        /*
-         * Still listed by the daemon: perhaps only the link has failed, so try again; not
-         * sooner than whoever has backed off from it already.
-         */
-        if (!member->wanted || bus->closing) {
-            member->retry_ns = RBI_NEVER;
-        } else if (member->retry_ns == RBI_NEVER) {
-            rbi_member_back_off(bus, member);
-        }
-        rbi_target_at_most(bus, member->retry_ns);
-    }
 }

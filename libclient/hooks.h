@@ -111,7 +111,7 @@ bool rbi_hooks_route(struct ringbus *bus,
                      const struct rbi_pick *pick,
                      struct rbi_routed *out);
 
-/* ---- interest.c ----------------------------------------------------------------------------- */
+/* ---- instances.c ---------------------------------------------------------------------------- */
 
 /** An instance of a snapshot, as the application sees it. */
 void rbi_instance_fill(struct ringbus *bus,

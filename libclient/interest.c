@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libclient/interest.c - the public calls of discovery: target, watch, list of instances. */
+/* libclient/interest.c - the public calls of interest: target, watch. */
 #include "libclient/internal.h"
 
 #include <errno.h>
@@ -9,26 +9,6 @@
 
 #define REDELIVER_DEFAULT_MS 1000U
 #define REDELIVER_MS_MAX     60000U
-
-static int check_path(struct ringbus *bus,
-                      const char *path,
-                      unsigned elements_min,
-                      unsigned elements_max,
-                      struct rbi_path_info *info)
-{
-    if (path == NULL) {
-        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "path is NULL");
-    }
-    if (rbi_path_parse(path, strnlen(path, RBI_PATH_MAX + 1), info) != 0) {
-        return rbi_fail(bus, RINGBUS_E_PATH, "\"%.*s\" at byte %u: %s", (int)RBI_PATH_MAX, path,
-                        info->error_offset, rbi_path_error_text(info->error));
-    }
-    if (info->elements < elements_min || info->elements > elements_max) {
-        return rbi_fail(bus, RINGBUS_E_PATH, "\"%s\" has %u elements, expected %u to %u", path,
-                        info->elements, elements_min, elements_max);
-    }
-    return 0;
-}
 
 /* ---- targets ---------------------------------------------------------------------------- */
 
@@ -138,7 +118,8 @@ static int do_target(struct ringbus *bus,
     struct rbi_target_terms target;
     int r = rbi_hooks_idle(bus, "ringbus_target()");
     if (r == 0) {
-        r = check_path(bus, path, RBI_PATH_CLUSTER_ELEMENTS, RBI_PATH_INSTANCE_ELEMENTS, &info);
+        r = rbi_address_path(bus, path, RBI_PATH_CLUSTER_ELEMENTS, RBI_PATH_INSTANCE_ELEMENTS,
+                             &info);
     }
     r = r != 0 ? r : copy_options(bus, given, &options);
     r = r != 0 ? r : rbi_terms_target(bus, &options, &target);
@@ -283,7 +264,8 @@ static int do_untarget(struct ringbus *bus, const char *path)
     struct rbi_pidf pidf;
     int r = rbi_hooks_idle(bus, "ringbus_untarget()");
     if (r == 0) {
-        r = check_path(bus, path, RBI_PATH_CLUSTER_ELEMENTS, RBI_PATH_INSTANCE_ELEMENTS, &info);
+        r = rbi_address_path(bus, path, RBI_PATH_CLUSTER_ELEMENTS, RBI_PATH_INSTANCE_ELEMENTS,
+                             &info);
     }
     if (r != 0) {
         return r;
@@ -437,66 +419,4 @@ void rbi_target_resend(struct ringbus *bus)
     for (unsigned i = 0; i < bus->watches.count; i++) {
         send_watch(bus, bus->watches.prefixes[i]);
     }
-}
-
-/* ---- list of instances -------------------------------------------------------------------- */
-
-void rbi_instance_fill(struct ringbus *bus,
-                       const struct rbi_directory_cluster *head,
-                       const struct rbi_directory_instance *from,
-                       struct ringbus_instance *to)
-{
-    memset(to, 0, sizeof *to);
-    to->addr.cluster = head->cluster;
-    to->addr.instance = from->instance;
-    to->addr.incarnation = from->incarnation;
-    to->state = (enum ringbus_instance_state)from->state;
-    to->weight = from->weight;
-    (void)snprintf(to->path, sizeof to->path, "%.*s/%.*s", (int)head->path_length, head->path,
-                   (int)from->name_length, from->name);
-    const struct rbi_end *end = rbi_end_find(bus, head->cluster, from->instance);
-    to->linked = end != NULL && end->usable && end->peer.incarnation == from->incarnation ? 1 : 0;
-}
-
-static int
-do_instances(struct ringbus *bus, const char *path, struct ringbus_instance *out, size_t max)
-{
-    struct rbi_path_info info = {0};
-    struct rbi_directory_cluster head;
-    int r = check_path(bus, path, RBI_PATH_CLUSTER_ELEMENTS, RBI_PATH_CLUSTER_ELEMENTS, &info);
-    if (r != 0) {
-        return r;
-    }
-    if (max > 0 && out == NULL) {
-        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "no room given for %zu instances", max);
-    }
-    if (!bus->directory_mapped) {
-        return rbi_fail(bus, RINGBUS_E_NO_DAEMON, "the directory was never received");
-    }
-    const unsigned room = max > 65536 ? 65536U : (unsigned)max;
-    bool absent = false;
-    struct rbi_directory_instance *instances =
-        rbi_directory_list(bus, rbi_cluster_id(path, info.length), &head, &absent);
-    if (instances == NULL) {
-        return absent ? rbi_fail(bus, RINGBUS_E_NO_SERVICE, "no cluster %s is known", path)
-                      : rbi_fail(bus, RINGBUS_E_NOT_READY, "%s changes too fast; try again", path);
-    }
-    for (unsigned i = 0; i < room && i < head.instance_count; i++) {
-        rbi_instance_fill(bus, &head, &instances[i], &out[i]);
-    }
-    free(instances);
-    return head.instance_count > INT32_MAX ? INT32_MAX : (int)head.instance_count;
-}
-
-int ringbus_instances(struct ringbus *bus,
-                      const char *path,
-                      struct ringbus_instance *out,
-                      size_t max)
-{
-    int r = rbi_enter(bus);
-    if (r == 0) {
-        r = do_instances(bus, path, out, max);
-        rbi_leave(bus);
-    }
-    return r;
 }

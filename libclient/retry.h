@@ -89,7 +89,7 @@ struct rbi_asks {
     uint64_t due_ns;
 };
 
-/* ---- ask.c ---------------------------------------------------------------------------------- */
+/* ---- ask.c, ask_wait.c ---------------------------------------------------------------------- */
 
 /** A new one with room for its payload, in the list; NULL: no memory. */
 struct rbi_ask *rbi_ask_obtain(struct rbi_asks *asks, uint64_t size);
@@ -103,6 +103,10 @@ int rbi_ask_wait(struct ringbus *bus, struct rbi_ask *ask, int error, uint64_t n
 bool rbi_ask_is_behind(const struct ringbus *bus, const struct rbi_ask *ask);
 /** Has the next tick end it, as not sent. */
 void rbi_ask_end_later(struct ringbus *bus, struct rbi_ask *ask, int error);
+/** It is looked at then. */
+void rbi_ask_set_due(struct ringbus *bus, struct rbi_ask *ask, uint64_t due_ns);
+/** It has ended so: tells the application, and frees it, or what is under way of it does later. */
+void rbi_ask_end(struct ringbus *bus, struct rbi_ask *ask, const struct ringbus_result *how);
 /** Looks at those that are due. In poll only. @return when to look again */
 uint64_t rbi_asks_tick(struct ringbus *bus, uint64_t now_ns);
 /** A link has become usable: whoever waits is asked again by the next tick. */

@@ -71,7 +71,7 @@ mutate "no second look before sleeping" libclient/wait.c 's/if (second_look(bus)
 mutate "nothing is given back" libclient/undelivered.c 's/^static void give_back_all(.*/&\n/;s/^    if (rbi_lane_tx_is_shut(&end->tx)) {/    if (true) {/'
 mutate "given back as not seen, always" libclient/undelivered.c 's/out->maybe_seen = unread->doubtful .*/out->maybe_seen = false;/'
 mutate "speaks before it is registered" libclient/control.c 's/control->phase != RBI_CONTROL_ON \&\& !greets/false/'
-mutate "a new daemon repeats numbers of lives" daemon/registry.c 's/    for (unsigned i = 0; i < BASE_TRIES .*/    registry->next_incarnation = brought + 1;\n    for (unsigned i = 0; i < 0; i++) {/'
+mutate "a new daemon repeats numbers of lives" daemon/registry_numbers.c 's/    for (unsigned i = 0; i < BASE_TRIES .*/    registry->next_incarnation = brought + 1;\n    for (unsigned i = 0; i < 0; i++) {/'
 mutate "an introduction that failed is not tried again" libclient/target.c 's/    member->retry_ns = bus->now_ns + ns - .*/    member->retry_ns = RBI_NEVER;/'
 mutate "deaths are not told" daemon/registry.c 's/rbi_watch_notify(daemon, endpoint, RBI_CHANGE_REMOVED, reason);/;/'
 mutate "a message to oneself does not wake" libclient/send.c 's/^    if (end->loop) {/    if (end->loop) {\n        return;/'
