@@ -45,8 +45,8 @@ holds "state    strict 5 -> 4" "$work/out"
 holds "  - idle: is isolated by the operator" "$work/out"
 holds "  - far1: is not of the caller's set" "$work/out"
 holds "  - new1: is tagged and the message is not" "$work/out"
-holds "in       $group/Hall/read1: weight" "$work/out"
-holds "in       $group/Hall/write1: weight" "$work/out"
+holds "in       $group/Hall/read1: share" "$work/out"
+holds "in       $group/Hall/write1: share" "$work/out"
 
 expect 0 "$CTL" explain --method 7 $group/Gate/1 $group/Hall
 holds "  - write1: is no target of the rule (reads)" "$work/out"
@@ -54,14 +54,14 @@ expect 0 "$CTL" explain --method 30 $group/Gate/1 $group/Hall
 holds "  ? write1: dry run: is no target of the rule (trial)" "$work/out"
 expect 0 "$CTL" explain --key player-7 $group/Gate/1 $group/Hall
 holds "  - read1: has not the message's tag (early)" "$work/out"
-holds "in       $group/Hall/new1: weight" "$work/out"
+holds "in       $group/Hall/new1: share" "$work/out"
 holds "owner    $group/Hall/new1" "$work/out"
 expect 0 "$CTL" explain --tag v3 $group/Gate/1 $group/Hall
 holds "fell back" "$work/out"
 
 # ---- callers -----------------------------------------------------------------------------
 expect 0 "$CTL" explain - $group/Hall
-holds "in       $group/Hall/far1: weight" "$work/out"
+holds "in       $group/Hall/far1: share" "$work/out"
 expect 0 "$CTL" explain --set app.n.1 - $group/Hall
 holds "  - read1: is not of the caller's set" "$work/out"
 expect 4 "$CTL" explain $group/Gate/3 $group/Hall
