@@ -46,7 +46,6 @@ void rbi_gate_attach(struct ringbus *bus, struct rbi_end *end)
     }
     if (limits.count == 0) {
         end->gate_limits = NULL;
-        end->held = false;
     } else {
         end->gate_limits = calloc(1, sizeof *end->gate_limits);
         if (end->gate_limits == NULL) {
@@ -62,6 +61,7 @@ void rbi_gate_attach(struct ringbus *bus, struct rbi_end *end)
         }
     }
     free(old);
+    end->held = false; /* what waits there may be due by now: the next poll asks */
     follow_end(bus, end);
 }
 

@@ -8,19 +8,26 @@
 #include "support/bus.h"
 #include "support/test.h"
 
+#include <signal.h>
 #include <string.h>
 
 #define LIMITED "/game/eu/pc/w1/core/limited"
 #define BUSY    "/game/eu/pc/w1/core/busy"
+#define SLOW    "/game/eu/pc/w1/core/slow"
 
-static const char config[] =
-    "clusters:\n"
-    "  - match: " LIMITED "\n"
-    "    limits:\n"
-    "      - {id: reading, scope: receiver, rate: 20, burst: 5, caller: " BUSY "/*, methods: 0}\n"
-    "      - {id: patient, scope: receiver, rate: 20, burst: 1, max_wait: 30s, methods: 7}\n"
-    "  - match: " BUSY "\n"
-    "    overload: {sojourn_target: 5ms}\n";
+#define CONFIG(bytes_a_second)                                                                     \
+    "clusters:\n"                                                                                  \
+    "  - match: " SLOW "\n"                                                                        \
+    "    limits: [{id: bytes, scope: receiver, unit: bytes, rate: " bytes_a_second "}]\n"          \
+    "  - match: " LIMITED "\n"                                                                     \
+    "    limits:\n"                                                                                \
+    "      - {id: reading, scope: receiver, rate: 20, burst: 5, caller: " BUSY "/*, methods: 0}\n" \
+    "      - {id: patient, scope: receiver, rate: 20, burst: 1, max_wait: 30s, methods: 7}\n"      \
+    "  - match: " BUSY "\n"                                                                        \
+    "    overload: {sojourn_target: 5ms}\n"
+
+static const char config[] = CONFIG("1");
+static const char faster[] = CONFIG("1000000");
 
 static struct cluster cluster;
 static struct node server;
@@ -146,6 +153,40 @@ static void test_messages_over_the_limit_wait_in_their_own_lane(void **state)
     CHECK(loud.events[RINGBUS_EVENT_DOWN] == 0 && server.events[RINGBUS_EVENT_DOWN] == 0);
 }
 
+static int setup_slow(void **state)
+{
+    (void)state;
+    open_all(SLOW "/1", answer);
+    return 0;
+}
+
+static bool holds(const struct ringbus *bus)
+{
+    bool any = false;
+    for (unsigned i = 0; i < bus->end_count; i++) {
+        any = any || bus->ends[i]->held;
+    }
+    return any;
+}
+
+/* What waits by the old rate waits no longer than the new one has it. */
+static void test_raised_limit_lets_go_of_what_waits(void **state)
+{
+    (void)state;
+    static const char payload[1000];
+    CHECK(ringbus_send(loud.bus, &to, 0, payload, sizeof payload, 0) == 1);
+    RUN_UNTIL(server.messages == 1, NODE_MS, &server, &loud, &quiet);
+    CHECK(ringbus_send(loud.bus, &to, 0, payload, sizeof payload, 0) == 1); /* for 1,000 s */
+    RUN_UNTIL(holds(server.bus), NODE_MS, &server, &loud, &quiet);
+    CHECK(server.messages == 1);
+    CHECK(cluster_configure(&cluster, faster) == 0);
+    CHECK(kill(cluster.pid, SIGHUP) == 0);
+    while (server.messages == 1) {
+        CHECK(ringbus_wait(server.bus, 3 * NODE_MS) == 1);
+        CHECK(ringbus_poll(server.bus, 10) >= 0);
+    }
+}
+
 static void test_requests_that_may_wait_are_delayed(void **state)
 {
     (void)state;
@@ -250,6 +291,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_messages_over_the_limit_wait_in_their_own_lane,
                                         setup_limited, teardown),
+        cmocka_unit_test_setup_teardown(test_raised_limit_lets_go_of_what_waits, setup_slow,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_requests_that_may_wait_are_delayed, setup_limited,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_overload_sheds_the_least_important_first, setup_busy,

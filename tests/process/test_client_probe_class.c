@@ -218,7 +218,7 @@ static void test_one_of_another_business(void **state)
     down();
 }
 
-/* Every key has an owner, and what the sick one has is refused, or goes elsewhere, till it is well. */
+/* Every key has an owner; what the sick one has is refused, or goes elsewhere, until it is well. */
 static void keyed(const char *config)
 {
     up(config, NULL);
