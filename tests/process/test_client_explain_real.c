@@ -98,6 +98,7 @@ static char config[8192];
 static size_t config_used;
 static const char *mode; /* of the balance in it */
 static const char *on_shield;
+static bool sticks;     /* the caller stays with its choice */
 static bool panics;     /* the target does, as those that are shielded have a weight */
 static bool remembers;  /* the caller's stage of locality has a state of its own */
 static unsigned denied; /* bit: instance */
@@ -172,11 +173,15 @@ static void say_cluster(void)
     const unsigned leave = below(101);
     const unsigned back = leave + below(101 - leave);
     remembers = chance(50);
+    sticks = chance(20);
     mode = PICK(balances);
     on_shield = PICK(((const char *const[]){"hold", "failover", "fail"}));
     say("  - match: " HALL "\n"
-        "    balance: {mode: %s, keyless: %s, slots: 1024, on_shield: %s, rehash_delay: 0ms}\n",
-        mode, PICK(((const char *const[]){"least", "rr", "weighted", "random"})), on_shield);
+        "    balance: {mode: %s, keyless: %s, slots: 1024, on_shield: %s, rehash_delay: 0ms, "
+        "ranks: %u, strict: %u%%, sticky: %s, slow_start: %s}\n",
+        mode, PICK(((const char *const[]){"least", "rr", "weighted", "random"})), on_shield,
+        1 + below(3), chance(30) ? 1 + below(50) : 0, sticks ? "1h" : "0ms",
+        chance(20) ? "1m" : "0ms");
     say("    realm: {mode: %s, imports: [play], remote_first: %s}\n", PICK(stages),
         chance(50) ? "true" : "false");
     say("    set: {mode: %s%s}\n", PICK(stages), dry(10));
@@ -498,7 +503,7 @@ static void compare(void)
     figures.nobody += told.count == 0 ? 1U : 0U;
     figures.by_key += told.by_key ? 1U : 0U;
     figures.diverted += told.by_key && r == 1 && arrived != 1U << told.owner ? 1U : 0U;
-    if (strcmp(mode, "rr") == 0 && told.count > 1) {
+    if (strcmp(mode, "rr") == 0 && !sticks && told.count > 1) {
         in_turn(&told, &message);
         figures.turns++;
     }
