@@ -59,10 +59,10 @@ static int start(struct ringbus *bus, struct rbi_ask *ask, uint64_t now_ns)
             return rbi_fail(bus, RINGBUS_E_NO_MEMORY, "no memory for %s", cluster->path);
         }
         rbi_retry_begin(ask, cluster);
-        rbi_retry_budget_asked(&caller->budget, now_ns);
         if (rbi_degrade_covers(bus, ask, 0)) {
             return begin_degraded(bus, ask, cluster);
         }
+        rbi_retry_budget_asked(&caller->budget, now_ns);
     }
     int r = rbi_ask_is_behind(bus, ask) ? RINGBUS_E_NOT_READY : rbi_ask_first(bus, ask, now_ns);
     if (r != 0) {

@@ -3,6 +3,7 @@
  * How a request is asked: failfast, failover, forking, broadcast, failsafe; what is asked again and
  * what is not; each callback once, no instance twice, the budget kept (features 2.10).
  */
+#include "libclient/internal.h"
 #include "support/bus.h"
 #include "support/test.h"
 
@@ -537,6 +538,29 @@ static void test_budget(void **state)
     close_all();
 }
 
+/* What is switched off asks nobody, and pays for no retries. */
+static void test_budget_and_mocks(void **state)
+{
+    (void)state;
+    open_all(2, RINGBUS_RETRY_AUTO, 0);
+    const struct ringbus_degrade off = {.struct_size = sizeof off,
+                                        .action = RINGBUS_DEGRADE_MOCK,
+                                        .triggers = RINGBUS_DEGRADE_MANUAL};
+    ask();
+    assert_int_equal(ringbus_degrade(client.bus, WORKERS, &off, 1), 0);
+    for (unsigned i = 0; i < 100; i++) {
+        ask();
+        assert_true(mocked);
+    }
+    const struct rbi_cluster *cluster_at = rbi_cluster_find(client.bus, any.cluster);
+    uint32_t counted = 0;
+    for (unsigned i = 0; i < RBI_RETRY_SECONDS; i++) {
+        counted += cluster_at->caller->budget.requests[i];
+    }
+    assert_true(counted <= 1); /* 0 where the test has taken long */
+    close_all();
+}
+
 static void test_options_out_of_range(void **state)
 {
     (void)state;
@@ -593,6 +617,7 @@ int main(void)
         cmocka_unit_test(test_broadcast),
         cmocka_unit_test(test_failsafe),
         cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_budget_and_mocks),
         cmocka_unit_test(test_options_out_of_range),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
