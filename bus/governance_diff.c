@@ -123,9 +123,9 @@ static int lines_report(const struct lines *old,
                                              : strcmp(old->items[i].name, next->items[j].name);
         const struct line *before = order <= 0 ? &old->items[i++] : NULL;
         const struct line *after = order >= 0 ? &next->items[j++] : NULL;
-        if (!before || !after || strcmp(before->value, after->value) != 0) {
-            report(context, before ? before->name : after->name, before ? before->value : NULL,
-                   after ? after->value : NULL);
+        if (order != 0 || strcmp(before->value, after->value) != 0) {
+            report(context, order <= 0 ? before->name : after->name,
+                   order <= 0 ? before->value : NULL, order >= 0 ? after->value : NULL);
             count++;
         }
     }

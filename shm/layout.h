@@ -239,7 +239,7 @@ struct rbi_outcome {
     rbi_au32 latency[RBI_LATENCY_BUCKETS];
 };
 _Static_assert(offsetof(struct rbi_outcome, latency) == RBI_LINE, "layout: the rest has one line");
-_Static_assert(sizeof(struct rbi_outcome) == 57 * RBI_LINE, "layout");
+_Static_assert(sizeof(struct rbi_outcome) == 57UL * RBI_LINE, "layout");
 
 /** Head of an outcomes segment; the slots follow. The daemon reads it, no peer does. */
 struct rbi_outcomes {
