@@ -44,6 +44,7 @@ struct rbi_member {
     uint32_t over;      /* life that our link has told the end of, before any daemon; 0: none */
     bool over_died;     /* it did not leave in order */
     uint32_t shielded;  /* incarnation of the life that is; 0: none */
+    char why[128];      /* it was denied, as the daemon said: by which rule */
     char path[RBI_PATH_MAX + 1];
 };
 

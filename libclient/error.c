@@ -135,10 +135,15 @@ static void format_fast(struct ringbus *bus)
                        "limit '%s' on what is sent to %s is reached: retry after %llu us",
                        bus->refusal.id, peer, value);
         break;
-    default:
-        (void)snprintf(error->text, sizeof error->text, "%s%s%s", peer, peer[0] != '\0' ? ": " : "",
-                       ringbus_strerror(error->code));
+    default: {
+        const struct rbi_cluster *cluster =
+            error->code == RINGBUS_E_DENIED ? rbi_cluster_find(bus, error->peer.cluster) : NULL;
+        const char *why = cluster != NULL ? rbi_rights_why(cluster, error->peer.instance) : "";
+        (void)snprintf(error->text, sizeof error->text, "%s%s%s%s%s", peer,
+                       peer[0] != '\0' ? ": " : "", ringbus_strerror(error->code),
+                       why[0] != '\0' ? ": " : "", why);
         break;
+    }
     }
     error->formatted = true;
 }

@@ -4,8 +4,26 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <xxhash.h>
+
+void rbi_rights_denied(struct rbi_member *member, const char *text)
+{
+    member->denied = true;
+    (void)snprintf(member->why, sizeof member->why, "%s", text);
+}
+
+const char *rbi_rights_why(const struct rbi_cluster *cluster, int32_t instance)
+{
+    for (unsigned i = 0; i < cluster->member_count; i++) {
+        const struct rbi_member *member = &cluster->members[i];
+        if (member->denied && (instance == 0 || member->instance == instance)) {
+            return member->why;
+        }
+    }
+    return "";
+}
 
 void rbi_rights_revoked(struct ringbus *bus, struct rbi_end *end, const char *text)
 {
@@ -13,7 +31,7 @@ void rbi_rights_revoked(struct ringbus *bus, struct rbi_end *end, const char *te
     struct rbi_member *member =
         cluster != NULL ? rbi_member_find(cluster, end->peer.instance) : NULL;
     if (member != NULL && member->wanted) {
-        member->denied = true;
+        rbi_rights_denied(member, text);
     }
     /* What lies in its lane, and what it still writes there, was not allowed to come. */
     end->read_out = true;
@@ -176,8 +194,10 @@ int rbi_send_hindered(struct ringbus *bus, struct rbi_end *end, uint64_t method)
     }
     if (method != RBI_METHOD_ANSWER && end->may_send != NULL &&
         !rbi_acl_methods_have(end->may_send, (uint32_t)method)) {
-        return rbi_fail(bus, RINGBUS_E_DENIED, "no right to send method %" PRIu64 " to %s", method,
-                        end->path);
+        return rbi_fail(bus, RINGBUS_E_DENIED,
+                        "no right to send method %" PRIu64
+                        " to %s: ringbusctl explain --method %" PRIu64 " names the rule",
+                        method, end->path, method);
     }
     return 0;
 }

@@ -25,6 +25,10 @@ static inline bool rbi_member_is_denied(const struct rbi_member *member)
     return member->denied && (member->end == NULL || !member->end->usable);
 }
 
+/** What the daemon says denies a member. Untrusted text, cut off. */
+void rbi_rights_denied(struct rbi_member *member, const char *text);
+/** What denies an instance, or with 0 any of the cluster; "" is not known, or nothing. Lent. */
+const char *rbi_rights_why(const struct rbi_cluster *cluster, int32_t instance);
 /** The daemon has ended a link: the right to it is gone. Nothing more is read from it. */
 void rbi_rights_revoked(struct ringbus *bus, struct rbi_end *end, const char *text);
 /** The rules have changed: what was DENIED is asked for again, at once. */

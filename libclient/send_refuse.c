@@ -28,8 +28,13 @@ static RBI_COLD int refuse(struct ringbus *bus, const struct rbi_cluster *cluste
     const enum rbi_route_stage stage = (enum rbi_route_stage)refusal->stage;
     const char *rule = rbi_hooks_rule_id(bus, rbi_cluster_policy(cluster), stage, refusal->rule);
     const char *by = rule[0] != '\0' ? " by " : "";
-    return rbi_fail(bus, refusal->error, "%s: nobody is left after the stage \"%s\"%s%s",
-                    cluster->path, rbi_route_stage_name(stage), by, rule);
+    const char *why = stage == RBI_ROUTE_ACL ? rbi_rights_why(cluster, 0) : "";
+    if (stage == RBI_ROUTE_ACL && why[0] == '\0') {
+        why = "ringbusctl explain names the rule"; /* it is about the method */
+    }
+    return rbi_fail(bus, refusal->error, "%s: nobody is left after the stage \"%s\"%s%s%s%s",
+                    cluster->path, rbi_route_stage_name(stage), by, rule,
+                    why[0] != '\0' ? ": " : "", why);
 }
 
 /* Says precisely why nobody can take it; the failed sends are not the fast ones. */

@@ -151,10 +151,13 @@ void rbi_target_introduce_failed(struct ringbus *bus,
     }
     reason = reason != RBI_REASON_NONE ? reason : reason_of(error);
     rbi_member_back_off(bus, member);
-    member->denied = reason == RBI_REASON_DENIED;
+    char sentence[sizeof bus->error.text];
+    (void)snprintf(sentence, sizeof sentence, "%s", text); /* may be the very buffer */
+    member->denied = false;
+    if (reason == RBI_REASON_DENIED) {
+        rbi_rights_denied(member, sentence);
+    }
     if (!meets_other) {
-        char sentence[sizeof bus->error.text];
-        (void)snprintf(sentence, sizeof sentence, "%s", text); /* may be the very buffer */
         (void)rbi_fail(bus, error, "no link to %s: %s", member->path, sentence);
         rbi_emit_simple(bus, RINGBUS_EVENT_LINK_FAILED, peer, member->path, reason, error);
     }

@@ -97,6 +97,7 @@ static void test_revocation_under_traffic(void **state)
     RUN_UNTIL(other.events[RINGBUS_EVENT_LINK_FAILED] >= 1, NODE_MS, &other, &shop);
     assert_int_equal(other.error, RINGBUS_E_DENIED);
     assert_int_equal(ringbus_send(other.bus, &shop_addr, 0, "x", 1, 0), RINGBUS_E_DENIED);
+    assert_non_null(strstr(ringbus_errmsg(other.bus), "by default uid"));
     const uint64_t begin_ms = test_now_ms();
     while (receiver.messages < 100000 / TEST_SCALE) {
         CHECK(pump(&to) == 1 || test_now_ms() - begin_ms < NODE_MS);
@@ -119,6 +120,12 @@ static void test_revocation_under_traffic(void **state)
         CHECK(ringbus_poll(receiver.bus, 256) >= 0);
     }
     assert_int_equal(receiver.messages, received);
+    /* The call says by which rule: to the instance, and to any. */
+    struct ringbus_addr one = sender.peer;
+    one.incarnation = 0;
+    assert_non_null(strstr(ringbus_errmsg(sender.bus), "rule banned"));
+    assert_int_equal(ringbus_send(sender.bus, &one, 0, "x", 1, 0), RINGBUS_E_DENIED);
+    assert_non_null(strstr(ringbus_errmsg(sender.bus), "rule banned"));
     /* The right that was added in the same file, on the connection that there is. */
     RUN_UNTIL(other.events[RINGBUS_EVENT_READY] == 1, NODE_MS, &other, &shop);
     CHECK(ringbus_send(other.bus, &shop_addr, 0, "x", 1, 0) == 1);

@@ -170,7 +170,7 @@ static void test_by_rights_to_methods(void **state)
     options.method = 6;
     assert_int_equal(ringbus_request_with(caller.bus, &hall, &part, 1, &options, on_end, NULL),
                      RINGBUS_E_DENIED);
-    assert_non_null(strstr(ringbus_errmsg(caller.bus), "\"acl\""));
+    assert_non_null(strstr(ringbus_errmsg(caller.bus), "\"acl\": ringbusctl explain"));
     asked = 0;
     for (unsigned i = 0; i < MANY; i++) { /* method 0, and nothing is said of it */
         CHECK(ringbus_request(caller.bus, &hall, i, "x", 1, i % 2 == 0 ? RINGBUS_KEY : 0, 5000,

@@ -41,7 +41,7 @@ extern "C" {
  * @retval RINGBUS_E_NO_MATCH   a stage of the policy left nobody: the sentence names it and its
  *                              rule, ringbus_explain() tells all
  * @retval RINGBUS_E_DENIED     there is no right to the instance, to any of them, or to this
- *                              method: the sentence names the rule
+ *                              method: the sentence names the rule, or says what does
  * @retval RINGBUS_E_NO_INSTANCE, RINGBUS_E_NO_SERVICE, RINGBUS_E_PEER_GONE  nobody is there; an
  *         instance that comes is linked by itself
  * @retval RINGBUS_E_NOT_TARGET  ringbus_target() first
