@@ -111,24 +111,24 @@ struct ringbus {
     struct rbi_directory_view held_directory;
     struct rbi_pidf *gone; /* whose links told of their end while no daemon could */
     unsigned gone_count;
+    unsigned cluster_count;      /* of clusters */
     uint64_t directory_revision; /* as of the last look */
     uint64_t picks;              /* number of the last pick that took the cold way */
     uint64_t sweep_ns;           /* when who was not named by a new daemon is dropped; RBI_NEVER */
     uint64_t reread_ns;          /* when events are made up for that found no memory; RBI_NEVER */
-    bool directory_mapped;
     void *guard_page;
     ck_hs_t peers; /* &end->peer of every end, by (cluster, instance) */
     struct rbi_end *loop_end;
     struct rbi_cluster **clusters;
-    unsigned cluster_count;
     struct rbi_watches watches;
     struct rbi_nodes nodes;
     struct rbi_hooks *hooks; /* NULL: ringbus_hook() was not called */
     struct rbi_owned *owned; /* NULL: the option slots was not given */
     struct rbi_control control;
     int epoll;
-    int wake;  /* eventfd of our own, never handed out */
-    int timer; /* timerfd for external loops, -1 until asked for */
+    int wake;             /* eventfd of our own, never handed out */
+    int timer;            /* timerfd for external loops, -1 until asked for */
+    unsigned introducing; /* INTRODUCE sent, not answered yet */
     uint64_t timer_armed_ns;
     uint64_t idle_since_ns;   /* when messages last came, as far as ticks saw */
     uint64_t last_epoll_ns;   /* when the kernel was last asked for news */
@@ -150,20 +150,20 @@ struct ringbus {
     bool terms_from_daemon; /* the application named neither interval nor misses */
     bool hold;              /* we may be stopped in a debugger: peers are told */
     bool hold_from_daemon;  /* neither option nor environment says so */
-    uint64_t alive_due_ns;  /* when ringbus_alive() is to look at the links again */
+    bool directory_mapped;
+    bool closing;             /* also when another has taken our name over (rights.c) */
+    bool takeover;            /* REGISTER asks for the name of a living instance as well */
+    bool daemon_lost_pending; /* events that the next poll reports */
+    bool daemon_back_pending;
+    uint64_t alive_due_ns; /* when ringbus_alive() is to look at the links again */
     uint64_t random;
-    unsigned introducing;  /* INTRODUCE sent, not answered yet */
     uint64_t link_lives;   /* ends made so far */
     unsigned holding;      /* ends with holds */
     unsigned redelivering; /* ends with again */
     uint64_t again_number; /* of the last of those */
     struct rbi_view *view; /* of the message whose callback runs */
     uint64_t life;         /* tells loans of this handle from another's */
-    bool closing;          /* also when another has taken our name over (rights.c) */
-    bool takeover;         /* REGISTER asks for the name of a living instance as well */
     struct rbi_drain drain;
-    bool daemon_lost_pending; /* events that the next poll reports */
-    bool daemon_back_pending;
     char socket_path[RBI_SOCKET_PATH_MAX + 1];
     char *set;
     char *idc;
