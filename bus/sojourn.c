@@ -16,6 +16,29 @@ void rbi_sojourn_init(struct rbi_sojourn *sojourn, uint64_t target_ns, uint64_t 
     sojourn->least_ns = UINT64_MAX;
 }
 
+void rbi_sojourn_away(struct rbi_sojourn *sojourn, uint64_t from_ns, uint64_t until_ns)
+{
+    const uint64_t away_ns = until_ns > from_ns ? until_ns - from_ns : 0;
+    sojourn->away_from_ns = from_ns;
+    sojourn->away_until_ns = until_ns;
+    if (away_ns >= sojourn->interval_ns) {
+        sojourn->calm_until_ns = rbi_max_u64(sojourn->calm_until_ns, until_ns + away_ns);
+    }
+}
+
+/* Without the time in which nobody looked. */
+static uint64_t wait_of_ours(const struct rbi_sojourn *sojourn, uint64_t waited_ns, uint64_t now_ns)
+{
+    if (now_ns < sojourn->calm_until_ns) {
+        return 0;
+    }
+    const uint64_t sent_ns = now_ns - rbi_min_u64(waited_ns, now_ns);
+    const uint64_t from_ns = rbi_max_u64(sent_ns, sojourn->away_from_ns);
+    const uint64_t away_ns =
+        sojourn->away_until_ns > from_ns ? sojourn->away_until_ns - from_ns : 0;
+    return waited_ns - rbi_min_u64(away_ns, waited_ns);
+}
+
 static void rise(struct rbi_sojourn *sojourn)
 {
     const uint64_t times = sojourn->least_ns / sojourn->target_ns;
@@ -52,10 +75,11 @@ bool rbi_sojourn_took(struct rbi_sojourn *sojourn, uint64_t waited_ns, uint64_t 
     }
     if (sojourn->end_ns == 0) {
         sojourn->end_ns = now_ns + sojourn->interval_ns;
+        sojourn->least_ns = 0; /* it may have been away before: nobody knows */
     } else if (now_ns >= sojourn->end_ns) {
         end_interval(sojourn, now_ns);
     }
-    sojourn->least_ns = rbi_min_u64(sojourn->least_ns, waited_ns);
+    sojourn->least_ns = rbi_min_u64(sojourn->least_ns, wait_of_ours(sojourn, waited_ns, now_ns));
     return busy != rbi_sojourn_busy(sojourn);
 }
 
@@ -64,8 +88,12 @@ bool rbi_sojourn_idle(struct rbi_sojourn *sojourn, uint64_t now_ns)
     return rbi_sojourn_took(sojourn, 0, now_ns);
 }
 
-bool rbi_sojourn_sheds(struct rbi_sojourn *sojourn, unsigned priority, uint64_t waited_ns)
+bool rbi_sojourn_sheds(struct rbi_sojourn *sojourn,
+                       unsigned priority,
+                       uint64_t waited_ns,
+                       uint64_t now_ns)
 {
+    const uint64_t ours_ns = wait_of_ours(sojourn, waited_ns, now_ns);
     const unsigned at = (unsigned)rbi_min_u64(priority, RBI_PRIORITIES - 1);
     const uint32_t whole = sojourn->pressure / RBI_SOJOURN_STEPS;
     if (sojourn->pressure == 0 || at > whole) {
@@ -73,9 +101,9 @@ bool rbi_sojourn_sheds(struct rbi_sojourn *sojourn, unsigned priority, uint64_t 
     }
     /* What is refused whole makes room early: or the next priority would be refused for it. */
     if (at < whole) {
-        return waited_ns > sojourn->target_ns / 4;
+        return ours_ns > sojourn->target_ns / 4;
     }
-    if (waited_ns <= sojourn->target_ns) {
+    if (ours_ns <= sojourn->target_ns) {
         return false;
     }
     /* The part of it that is refused is spread evenly. */

@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Between two polls, an absence; and messages that say how long they have waited come no more. */
+#define AWAY_NS   RBI_NS_PER_MS
+#define FORGET_NS (1000 * RBI_NS_PER_MS)
+
 static void begin_sojourn(struct rbi_gate *gate, const struct rbi_overload_policy *overload)
 {
     rbi_sojourn_init(&gate->sojourn, overload->sojourn_target_us * UINT64_C(1000),
@@ -159,7 +163,7 @@ rbi_gate_ask(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *
         const bool says = (attributes.present & RBI_ATTRIBUTE_SENT) != 0;
         const uint64_t waited_ns =
             says && attributes.sent_ns < now_ns ? now_ns - attributes.sent_ns : gate->waited_ns;
-        if (rbi_sojourn_sheds(&gate->sojourn, attributes.priority, waited_ns)) {
+        if (rbi_sojourn_sheds(&gate->sojourn, attributes.priority, waited_ns, now_ns)) {
             if (says) {
                 rbi_gate_waited(bus, attributes.sent_ns);
             }
@@ -197,16 +201,55 @@ void rbi_gate_waited(struct ringbus *bus, uint64_t sent_ns)
         return;
     }
     const uint64_t now_ns = rbi_now_ns();
-    bus->measured = true;
+    if (bus->measured == 0) {
+        rbi_sojourn_forget(&gate->sojourn);
+    }
+    bus->measured = RBI_MEASURED | RBI_MEASURED_SAID;
+    gate->said_ns = now_ns;
     gate->waited_ns = sent_ns < now_ns ? now_ns - sent_ns : 0; /* what a peer says of its clock */
     (void)rbi_sojourn_took(&gate->sojourn, gate->waited_ns, now_ns);
     follow_sojourn(bus);
 }
 
-void rbi_gate_emptied(struct ringbus *bus)
+void rbi_gate_enter(struct ringbus *bus)
 {
-    bus->measured = false;
-    (void)rbi_sojourn_idle(&bus->gate.sojourn, rbi_now_ns());
+    struct rbi_gate *gate = &bus->gate;
+    const uint64_t now_ns = rbi_now_ns();
+    if (gate->left_ns != 0 && now_ns - gate->left_ns > AWAY_NS) {
+        rbi_sojourn_away(&gate->sojourn, gate->left_ns, now_ns);
+    } else if (now_ns - gate->said_ns > FORGET_NS) {
+        bus->measured = 0; /* polls need no time any more */
+    }
+    gate->left_ns = now_ns; /* unless it finds something to do */
+}
+
+static bool anything_waits(const struct ringbus *bus)
+{
+    for (unsigned i = 0; i < bus->active_count; i++) {
+        if (rbi_wait_end_due(bus->ends[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void rbi_gate_leave(struct ringbus *bus, bool whole)
+{
+    struct rbi_gate *gate = &bus->gate;
+    const uint64_t now_ns = rbi_now_ns();
+    gate->left_ns = now_ns;
+    if (!whole || (bus->measured & RBI_MEASURED_SAID) == 0) {
+        return;
+    }
+    /*
+     * All lanes had their turn, which is not yet that nothing waits: of a long one only a batch was
+     * taken, and into others something came meanwhile. Where some wait was short it is all the same.
+     */
+    if (gate->sojourn.least_ns > gate->sojourn.target_ns && anything_waits(bus)) {
+        return;
+    }
+    bus->measured = RBI_MEASURED;
+    (void)rbi_sojourn_idle(&gate->sojourn, now_ns);
     follow_sojourn(bus);
 }
 

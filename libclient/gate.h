@@ -12,12 +12,16 @@
  * A request over its limit is answered LIMITED. Anything else stays where it is until it is due:
  * its sender finds the lane full in the end, and nobody else does.
  *
- * How long messages wait is what those with attributes say; a poll that reads all lanes to their
- * end, as those of a program that polls once a picture do, shows that nothing piles up. Requests
- * alone are shed, and told so.
+ * How long messages wait is what those with attributes say, less the time between two polls, when
+ * this process did something else, or was not run; a poll that leaves nothing behind in the lanes
+ * shows that nothing piles up. Requests alone are shed, and told so.
  */
 #include "bus/limit.h"
 #include "bus/sojourn.h"
+
+/** Messages said it in the last second; and since the lanes were empty. */
+#define RBI_MEASURED      0x1U
+#define RBI_MEASURED_SAID 0x2U
 
 struct rbi_end;
 struct rbi_record;
@@ -35,6 +39,8 @@ struct rbi_gate {
     struct rbi_policy *policy; /* NULL: the defaults, which limit nothing */
     struct rbi_sojourn sojourn;
     uint64_t waited_ns; /* of the last message that said it */
+    uint64_t said_ns;   /* when that was */
+    uint64_t left_ns;   /* end of the last poll, while measured; 0: none was */
     uint64_t due_ns;    /* when the next of what is held may be read; RBI_NEVER */
     bool sheds;         /* links are gated for it */
     bool missed;        /* a link has no limits yet, for want of memory */
@@ -58,8 +64,10 @@ struct rbi_gate_verdict
 rbi_gate_ask(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record);
 /** A message that says when it was sent has been taken from its lane. */
 void rbi_gate_waited(struct ringbus *bus, uint64_t sent_ns);
-/** All that waited has been read: however long it had waited, no more comes than is done. */
-RBI_COLD void rbi_gate_emptied(struct ringbus *bus);
+/** A poll begins, of a handle that is measured. */
+void rbi_gate_enter(struct ringbus *bus);
+/** It has taken something, or there is something to judge. @param whole  from every link */
+void rbi_gate_leave(struct ringbus *bus, bool whole);
 /** Lets go of what is due. @return when to look again */
 uint64_t rbi_gate_tick(struct ringbus *bus, uint64_t now_ns);
 

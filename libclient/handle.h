@@ -68,7 +68,7 @@ struct ringbus {
     bool balance_all;   /* some target's balance.mode is all, or was */
     bool probing;       /* a request may be the probe that the daemon asked for */
     bool polling;       /* inside ringbus_poll(), which prepares an external loop at its end */
-    bool measured;      /* messages said how long they had waited, since the lanes were empty */
+    uint8_t measured;   /* RBI_MEASURED: how long messages wait, and polls are apart (gate.h) */
     bool chunk_starved; /* a send found no chunk, or no slot for one */
     uint64_t returned;  /* references and chunks that came back so far */
     uint64_t returned_until; /* of them, when chunk_starved was set */

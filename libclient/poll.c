@@ -399,13 +399,17 @@ static int do_poll(struct ringbus *bus, int max)
     if (RBI_UNLIKELY(tick)) {
         rbi_tick(bus, rbi_now_ns());
     }
+    if (RBI_UNLIKELY(bus->measured != 0)) {
+        rbi_gate_enter(bus);
+    }
     left -= poll_active(bus, left);
     if (bus->end_count > bus->active_count && left > 0) {
         left -= sweep_quiet(bus, left);
     }
     bus->counters[RBI_COUNTER_polls]++;
-    if (RBI_UNLIKELY(bus->measured) && left > 0) {
-        rbi_gate_emptied(bus);
+    if (RBI_UNLIKELY(bus->measured != 0) &&
+        (left != (unsigned)max || (bus->measured & RBI_MEASURED_SAID) != 0)) {
+        rbi_gate_leave(bus, left > 0);
     }
     if (left == (unsigned)max) {
         rbi_core_idle_turn(bus);

@@ -206,6 +206,7 @@ static void test_requests_that_may_wait_are_delayed(void **state)
 /* ---- more than can be done -------------------------------------------------------- */
 
 static uint64_t work_until_ns;
+static uint64_t work_ns;
 static unsigned handled[RINGBUS_PRIORITY_MAX + 1];
 
 static void work(struct node *node, const struct ringbus_message *message)
@@ -215,7 +216,7 @@ static void work(struct node *node, const struct ringbus_message *message)
     }
     const uint64_t from_ns = rbi_now_ns();
     handled[message->attributes != NULL ? message->attributes->priority : 0]++;
-    while (rbi_now_ns() - from_ns < RBI_NS_PER_MS && from_ns < work_until_ns) {
+    while (rbi_now_ns() - from_ns < work_ns && from_ns < work_until_ns) {
         /* busy */
     }
     CHECK(ringbus_reply(node->bus, &message->reply_to, NULL, 0, 0) == 1);
@@ -225,6 +226,7 @@ static int setup_busy(void **state)
 {
     (void)state;
     memset(handled, 0, sizeof handled);
+    work_ns = RBI_NS_PER_MS;
     open_all(BUSY "/1", work);
     return 0;
 }
@@ -284,6 +286,51 @@ static void test_overload_sheds_the_least_important_first(void **state)
     CHECK(refused == before);
 }
 
+/* Of each link a poll takes a batch: that it had its turn is not yet that nothing is left of it. */
+static void test_what_a_poll_leaves_in_a_long_lane_has_waited(void **state)
+{
+    (void)state;
+    unsigned asked = 0;
+    work_until_ns = RBI_NEVER;
+    work_ns = RBI_NS_PER_MS / 20; /* some polls to an interval */
+    const uint64_t deadline_ms = test_now_ms() + NODE_MS;
+    while (node_stats(&server).shed == 0) {
+        CHECK(test_now_ms() < deadline_ms);
+        const unsigned ended = loud.replies[RINGBUS_REPLIED] + loud.replies[RINGBUS_NOT_SENT];
+        for (; asked < ended + RBI_BATCH_MAX + 100; asked++) {
+            CHECK(ask_with(&loud, 0) == 1);
+        }
+        (void)ringbus_poll(server.bus, 10000);
+        nodes_step((struct node *const[]){&loud, &quiet}, 2);
+    }
+    work_until_ns = 0;
+    RUN_UNTIL(loud.replies[RINGBUS_REPLIED] + loud.replies[RINGBUS_NOT_SENT] == asked, NODE_MS,
+              &server, &loud, &quiet);
+}
+
+/* What came while it did something else waited for that, and not because too much came. */
+static void test_a_poll_that_comes_late_is_not_overload(void **state)
+{
+    (void)state;
+    unsigned asked = 0;
+    for (unsigned round = 0; round < 2; round++) {
+        work_until_ns = 0;
+        for (unsigned i = 0; i < 20; i++, asked++) { /* so that it is known when it polls */
+            CHECK(ask_with(&loud, 0) == 1);
+            RUN_UNTIL(loud.replies[RINGBUS_REPLIED] == asked + 1, NODE_MS, &server, &loud);
+        }
+        for (unsigned i = 0; i < 150; i++, asked++) {
+            CHECK(ask_with(&loud, 0) == 1);
+        }
+        test_sleep_ms(1000);
+        work_until_ns = RBI_NEVER; /* 150 ms of work, all of it long due */
+        RUN_UNTIL(loud.replies[RINGBUS_REPLIED] + loud.replies[RINGBUS_NOT_SENT] == asked, NODE_MS,
+                  &server, &loud);
+        CHECK(loud.replies[RINGBUS_NOT_SENT] == 0);
+        CHECK(!server.bus->gate.sheds);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +343,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_requests_that_may_wait_are_delayed, setup_limited,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_overload_sheds_the_least_important_first, setup_busy,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_what_a_poll_leaves_in_a_long_lane_has_waited,
+                                        setup_busy, teardown),
+        cmocka_unit_test_setup_teardown(test_a_poll_that_comes_late_is_not_overload, setup_busy,
                                         teardown),
     };
     return cmocka_run_group_tests(tests, group_setup, group_teardown);

@@ -112,11 +112,21 @@ static bool open_bus(const char *socket)
     return false;
 }
 
+static int poll_once(void)
+{
+    struct ringbus_stats stats = {.struct_size = sizeof stats};
+    const int r = ringbus_poll(me.bus, SOAK_POLL_MAX);
+    if (me.ledger->sheds && ringbus_stats(me.bus, &stats) == 0) {
+        atomic_store(&me.life->sheds, stats.shed);
+    }
+    return r;
+}
+
 static void live(void)
 {
     while (!term && atomic_load(&me.life->accepted) + 100 < SOAK_MESSAGES &&
            atomic_load(&me.life->down_count) + 100 < SOAK_DOWNS) {
-        const int r = ringbus_poll(me.bus, 256);
+        const int r = poll_once();
         if (r < 0) {
             soak_violation(me.ledger, "poll: %s", ringbus_errmsg(me.bus));
         }
@@ -129,6 +139,19 @@ static void live(void)
             say_last_word();
         }
         (void)ringbus_wait(me.bus, (int)any_below(4));
+    }
+}
+
+static void drain(void)
+{
+    const uint64_t end_ms = test_now_ms() + DRAIN_MS;
+    if (ringbus_drain(me.bus) != 0) {
+        return; /* ringbus_close() tries again */
+    }
+    while (ringbus_drained(me.bus) != 1 && test_now_ms() < end_ms) {
+        (void)poll_once();
+        soak_answer_late();
+        (void)ringbus_wait(me.bus, 10);
     }
 }
 
@@ -185,6 +208,9 @@ int soak_actor(struct soak_ledger *ledger, uint32_t life, const char *socket, ui
     live();
     soak_answer_late();
     soak_release_all();
+    if (ledger->sheds) {
+        drain(); /* what is refused on the way is counted */
+    }
     const int r = ringbus_close(me.bus, DRAIN_MS);
     me.bus = NULL;
     check_answers();

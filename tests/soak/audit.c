@@ -3,7 +3,8 @@
  * What may be missing. A sender that drained and closed: nothing. A sender that was killed:
  * what it had sent to somebody who was killed too before it saw the sender's end, or who had
  * given the sender up (it was stopped for longer than its bound) and so reads no more of it.
- * A receiver that lives and was told CRASHED has everything, but for requests that it refused.
+ * A receiver that lives and was told CRASHED has everything, but for requests that it refused: it
+ * counts those, and no more may be missing than it counted and nobody heard of.
  */
 #include "audit.h"
 
@@ -11,23 +12,10 @@
 #include <stddef.h>
 
 /*
- * EXPIRED: its time was over before its handler began. SHED: its receiver refused it, perhaps;
- * whom it told so was dead.
+ * EXPIRED: its time was over before its handler began. SHED: its receiver refused it, and whom it
+ * told so was dead, or did not wait for it any more.
  */
 enum verdict { PRESENT, EXPIRED, SHED, LOST, BOTH_DIED, FORGOTTEN, UNKNOWN };
-
-/** The life of a slot with that incarnation; NULL: it never came to know its own. */
-static const struct soak_life *
-find(const struct soak_ledger *ledger, uint32_t life_count, uint32_t slot, uint32_t incarnation)
-{
-    for (uint32_t i = life_count; i-- > 0;) {
-        const struct soak_life *life = &ledger->lives[i];
-        if (life->slot == slot && atomic_load(&life->incarnation) == incarnation) {
-            return life;
-        }
-    }
-    return NULL;
-}
 
 /** Why a message to one receiver has no fate. */
 static enum verdict
@@ -59,7 +47,6 @@ why_missing(const struct soak_life *sender, const struct soak_life *receiver, bo
 
 static enum verdict audit_one(const struct soak_ledger *ledger,
                               const struct soak_life *sender,
-                              uint32_t life_count,
                               bool patient,
                               const struct soak_fate *fate)
 {
@@ -74,11 +61,9 @@ static enum verdict audit_one(const struct soak_ledger *ledger,
         return EXPIRED;
     }
     const enum verdict why =
-        why_missing(sender, find(ledger, life_count, fate->to_slot, fate->to_incarnation), patient);
-    return why == LOST && ledger->sheds && fate->kind == SOAK_REQUEST &&
-                   atomic_load(&sender->end) == SOAK_KILLED
-               ? SHED
-               : why;
+        why_missing(sender, soak_life_of(ledger, fate->to_slot, fate->to_incarnation), patient);
+    const bool deaf = atomic_load(&sender->end) == SOAK_KILLED || fate->timed_out != 0;
+    return why == LOST && ledger->sheds && fate->kind == SOAK_REQUEST && deaf ? SHED : why;
 }
 
 static unsigned bits(uint32_t mask)
@@ -117,12 +102,11 @@ static enum verdict audit_broadcast(const struct soak_life *sender, const struct
 }
 
 /** Whether somebody that a dead sender had a link with has not seen the end of it yet. */
-static bool
-anybody_reads(const struct soak_ledger *ledger, const struct soak_life *sender, uint32_t life_count)
+static bool anybody_reads(const struct soak_ledger *ledger, const struct soak_life *sender)
 {
     for (uint32_t slot = 0; slot < ledger->slots; slot++) {
         const uint32_t with = atomic_load(&sender->ready_with[slot]);
-        const struct soak_life *receiver = with ? find(ledger, life_count, slot, with) : NULL;
+        const struct soak_life *receiver = with ? soak_life_of(ledger, slot, with) : NULL;
         if (receiver && atomic_load(&receiver->end) == SOAK_LIVING &&
             soak_down_times(receiver, sender->slot, atomic_load(&sender->incarnation)) <
                 atomic_load(&sender->readies[slot])) {
@@ -132,11 +116,30 @@ anybody_reads(const struct soak_ledger *ledger, const struct soak_life *sender, 
     return false;
 }
 
-bool soak_audit(struct soak_ledger *ledger,
-                uint32_t life,
-                uint32_t life_count,
-                bool patient,
-                struct soak_sums *sums)
+static void note_shed(struct soak_ledger *ledger, const struct soak_fate *fate)
+{
+    struct soak_life *receiver = soak_life_of(ledger, fate->to_slot, fate->to_incarnation);
+    if (receiver) {
+        atomic_fetch_add(&receiver->sheds_unheard, 1);
+    }
+}
+
+void soak_audit_sheds(struct soak_ledger *ledger, uint32_t life)
+{
+    const struct soak_life *receiver = &ledger->lives[life];
+    /* One that was killed in a poll could not count what that poll refused. */
+    const uint64_t killed = atomic_load(&receiver->end) == SOAK_KILLED ? SOAK_POLL_MAX : 0;
+    const uint64_t told = atomic_load(&receiver->sheds_told);
+    const uint64_t unheard = atomic_load(&receiver->sheds_unheard);
+    if (unheard != 0 && told + unheard > atomic_load(&receiver->sheds) + killed) {
+        soak_violation(
+            ledger, "life %u refused %llu requests, %llu were told so, and %llu more are missing",
+            life, (unsigned long long)atomic_load(&receiver->sheds), (unsigned long long)told,
+            (unsigned long long)unheard);
+    }
+}
+
+bool soak_audit(struct soak_ledger *ledger, uint32_t life, bool patient, struct soak_sums *sums)
 {
     const struct soak_life *sender = &ledger->lives[life];
     const uint32_t accepted = atomic_load(&sender->accepted);
@@ -145,15 +148,14 @@ bool soak_audit(struct soak_ledger *ledger,
         const struct soak_fate *fate = soak_fate(ledger, sender, seq);
         const enum verdict verdict = fate->kind >= SOAK_BROADCAST
                                          ? audit_broadcast(sender, fate)
-                                         : audit_one(ledger, sender, life_count, patient, fate);
+                                         : audit_one(ledger, sender, patient, fate);
         add_known(fate, &found);
         const uint32_t known = atomic_load(&fate->delivered) | atomic_load(&fate->not_seen) |
                                atomic_load(&fate->maybe);
         const unsigned missing = fate->receivers > bits(known) ? fate->receivers - bits(known) : 0;
         const bool may_come = (verdict == BOTH_DIED && fate->kind >= SOAK_BROADCAST) ||
                               (verdict == EXPIRED && fate->kind != SOAK_REQUEST);
-        if (verdict == UNKNOWN ||
-            (may_come && patient && anybody_reads(ledger, sender, life_count))) {
+        if (verdict == UNKNOWN || (may_come && patient && anybody_reads(ledger, sender))) {
             return false;
         }
         if (verdict == LOST) {
@@ -166,7 +168,10 @@ bool soak_audit(struct soak_ledger *ledger,
         }
         found.returned += verdict == EXPIRED ? missing : 0;
         found.returned += verdict == SHED ? missing : 0;
-        found.shed += verdict == SHED ? missing : 0;
+        if (verdict == SHED) {
+            note_shed(ledger, fate);
+            found.shed += missing;
+        }
         found.expired += verdict == EXPIRED ? missing : 0;
         found.both_died += verdict == BOTH_DIED ? missing : 0;
         found.forgotten += verdict == FORGOTTEN ? missing : 0;

@@ -14,7 +14,7 @@ struct soak_sums {
     uint64_t forgotten; /* lost with their sender, on the way to somebody who had given it up */
     uint64_t expired;   /* of the returned ones: too late for who came to them */
     uint64_t mocked;    /* of the returned ones: answered by nobody */
-    uint64_t shed;      /* of the returned ones: refused, and the sender was dead before it heard */
+    uint64_t shed;      /* of the returned ones: refused, and the sender did not hear of it */
     uint64_t refused;   /* never accepted */
 };
 
@@ -23,10 +23,8 @@ struct soak_sums {
  * @param patient  its end is so new that somebody may still be reading its broadcasts
  * @return whether all is known; false: some receiver has not seen its end yet, come again
  */
-bool soak_audit(struct soak_ledger *ledger,
-                uint32_t life,
-                uint32_t life_count,
-                bool patient,
-                struct soak_sums *sums);
+bool soak_audit(struct soak_ledger *ledger, uint32_t life, bool patient, struct soak_sums *sums);
+/** When all lives are audited: whether what is missing at this one was refused by it. */
+void soak_audit_sheds(struct soak_ledger *ledger, uint32_t life);
 
 #endif

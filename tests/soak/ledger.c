@@ -41,6 +41,18 @@ bool soak_goes_on(const struct soak_fate *fate)
     return fate->kind == SOAK_ANY || fate->kind == SOAK_ASKED;
 }
 
+struct soak_life *
+soak_life_of(const struct soak_ledger *ledger, uint32_t slot, uint32_t incarnation)
+{
+    for (uint32_t i = 0; i < ledger->lives_max && incarnation != 0; i++) {
+        struct soak_life *life = &ledger->lives[i];
+        if (life->slot == slot && atomic_load(&life->incarnation) == incarnation) {
+            return life;
+        }
+    }
+    return NULL;
+}
+
 const struct soak_down *
 soak_down_of(const struct soak_life *life, uint32_t slot, uint32_t incarnation)
 {

@@ -13,6 +13,7 @@
 
 #define SOAK_SLOTS_MAX 32U    /* a bit each in a fate */
 #define SOAK_MESSAGES  40000U /* that one life may send; then it leaves and a new one comes */
+#define SOAK_POLL_MAX  256U   /* messages that a poll may take */
 #define SOAK_DOWNS     4096U  /* ends of links that one life may see; then the same */
 
 /*
@@ -60,19 +61,22 @@ struct soak_down {
 
 /** One process. Written by it alone, but for what the conductor names. */
 struct soak_life {
-    uint32_t slot;                /* conductor */
-    uint32_t fates;               /* conductor: which of the fate tables is its own */
-    _Atomic uint32_t end;         /* enum soak_end; KILLED by the conductor */
-    _Atomic uint32_t settled;     /* conductor: audited, its fates are free */
-    _Atomic uint32_t incarnation; /* once it is known */
-    _Atomic uint32_t accepted;    /* messages 1..accepted were sent */
-    _Atomic uint64_t refused;     /* sends that were refused */
-    _Atomic uint64_t declined;    /* requests that were refused by who was asked, or a limit */
-    _Atomic uint64_t received;    /* messages handled */
-    _Atomic uint32_t peers;       /* links that are READY now */
-    _Atomic uint32_t quiet;       /* phase QUIET: has said its last to everybody, holds nothing */
-    _Atomic uint32_t fds;         /* then: open descriptors */
-    _Atomic uint32_t maps;        /* then: mappings of the bus */
+    uint32_t slot;                  /* conductor */
+    uint32_t fates;                 /* conductor: which of the fate tables is its own */
+    _Atomic uint32_t end;           /* enum soak_end; KILLED by the conductor */
+    _Atomic uint32_t settled;       /* conductor: audited, its fates are free */
+    _Atomic uint32_t incarnation;   /* once it is known */
+    _Atomic uint32_t accepted;      /* messages 1..accepted were sent */
+    _Atomic uint64_t refused;       /* sends that were refused */
+    _Atomic uint64_t declined;      /* requests that were refused by who was asked, or a limit */
+    _Atomic uint64_t received;      /* messages handled */
+    _Atomic uint64_t sheds;         /* requests that it refused for having too much to do */
+    _Atomic uint64_t sheds_told;    /* senders: of those, plain ones whose refusal they heard */
+    _Atomic uint64_t sheds_unheard; /* conductor: and those that nobody can have heard */
+    _Atomic uint32_t peers;         /* links that are READY now */
+    _Atomic uint32_t quiet;         /* phase QUIET: has said its last to everybody, holds nothing */
+    _Atomic uint32_t fds;           /* then: open descriptors */
+    _Atomic uint32_t maps;          /* then: mappings of the bus */
     _Atomic uint32_t doubt[SOAK_SLOTS_MAX]; /* the last message that came back as maybe seen */
     _Atomic uint32_t up[SOAK_SLOTS_MAX];    /* incarnation that a link is READY with; 0: none */
     _Atomic uint32_t ready_with[SOAK_SLOTS_MAX]; /* the last incarnation that was READY there */
@@ -104,6 +108,9 @@ struct soak_ledger *soak_ledger_new(uint32_t slots, uint32_t lives_max, uint32_t
 /** Fate of message @p seq (1..SOAK_MESSAGES) of a life. */
 struct soak_fate *
 soak_fate(const struct soak_ledger *ledger, const struct soak_life *life, uint32_t seq);
+/** The life of a slot with that incarnation; NULL: it never came to know its own. */
+struct soak_life *
+soak_life_of(const struct soak_ledger *ledger, uint32_t slot, uint32_t incarnation);
 /** The last end of a link with that life of a slot which @p life saw; NULL: none. */
 const struct soak_down *
 soak_down_of(const struct soak_life *life, uint32_t slot, uint32_t incarnation);

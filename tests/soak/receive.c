@@ -205,6 +205,12 @@ void soak_on_result(struct ringbus *bus, const struct ringbus_result *result, vo
         atomic_fetch_or(&fate->not_seen, bit);
         atomic_fetch_add(&me.life->declined,
                          result->error == RINGBUS_E_LIMITED || result->error == RINGBUS_E_SHED);
+        if (fate->kind == SOAK_REQUEST && result->error == RINGBUS_E_SHED) {
+            struct soak_life *by = soak_life_of(me.ledger, fate->to_slot, fate->to_incarnation);
+            if (by) {
+                atomic_fetch_add(&by->sheds_told, 1);
+            }
+        }
         if (handled) {
             soak_violation(me.ledger,
                            "request %u was handled by %x and counts as not sent: %s, kind %u, "

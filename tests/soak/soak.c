@@ -182,7 +182,7 @@ static void settle(void)
             continue;
         }
         const uint64_t age_ms = test_now_ms() - soak.ended_ms[i];
-        if (soak_audit(soak.ledger, i, soak.life_count, age_ms < PATIENT_MS, &soak.sums)) {
+        if (soak_audit(soak.ledger, i, age_ms < PATIENT_MS, &soak.sums)) {
             atomic_store(&life->settled, 1);
             soak.table_used[life->fates] = false;
         } else if (age_ms > SETTLE_MS) {
@@ -509,16 +509,18 @@ static void report(void)
                  (unsigned long long)s->forgotten, (unsigned long long)s->maybe);
     const struct soak_edits edits = soak_govern_edits();
     uint64_t declined = 0;
+    uint64_t sheds = 0;
     for (uint32_t i = 0; i < soak.life_count; i++) {
         declined += atomic_load(&soak.ledger->lives[i].declined);
+        sheds += atomic_load(&soak.ledger->lives[i].sheds);
+        soak_audit_sheds(soak.ledger, i);
     }
     (void)printf("soak: returned are with those that were too late %llu, answered by a mock %llu, "
-                 "shed unheard %llu, refused when they were asked %llu; of the operator's commands "
-                 "done %u, in vain "
-                 "%u, killed %u\n",
+                 "of %llu that were shed unheard %llu, refused when they were asked %llu; of the "
+                 "operator's commands done %u, in vain %u, killed %u\n",
                  (unsigned long long)s->expired, (unsigned long long)s->mocked,
-                 (unsigned long long)s->shed, (unsigned long long)declined, edits.done,
-                 edits.failed, edits.killed);
+                 (unsigned long long)sheds, (unsigned long long)s->shed,
+                 (unsigned long long)declined, edits.done, edits.failed, edits.killed);
     if (s->accepted != s->delivered + s->returned + lost) {
         soak_violation(soak.ledger, "the books do not balance");
     }
@@ -563,7 +565,7 @@ int main(int argc, char **argv)
     soak.ledger = soak_ledger_new(soak.slot_count, lives_max, 4 * soak.slot_count + 40);
     soak.ended_ms = calloc(lives_max, sizeof *soak.ended_ms);
     soak.table_used = calloc(soak.ledger->tables, sizeof *soak.table_used);
-    /* One seed of two: the books of plain requests are exact only where nobody sheds them. */
+    /* One seed of two: where nobody sheds them, each plain request has a fate of its own. */
     soak.ledger->sheds = seed % 2 == 0;
     (void)snprintf(config_text, sizeof config_text, "%s%s%s", config, soak_policy,
                    soak.ledger->sheds ? "" : "    overload: {sojourn_target: 0us}\n");

@@ -66,7 +66,7 @@ static void serve_one(void)
     const unsigned priority = server.queue[server.first % QUEUE].priority;
     server.first++;
     note(rbi_sojourn_took(&server.sojourn, waited_ns, server.free_ns));
-    if (rbi_sojourn_sheds(&server.sojourn, priority, waited_ns)) {
+    if (rbi_sojourn_sheds(&server.sojourn, priority, waited_ns, server.free_ns)) {
         server.shed[priority]++;
         server.free_ns += server.work_ns / 50; /* a refusal is cheap, not free */
         return;
@@ -79,7 +79,7 @@ static void serve_one(void)
 /** Messages every @p gap_ns, of priorities drawn with these weights, for a while. */
 static void run(uint64_t gap_ns, const unsigned weights[RBI_PRIORITIES], uint64_t for_ns)
 {
-    const uint64_t until_ns = server.next_ns + for_ns;
+    const uint64_t until_ns = rbi_max_u64(server.next_ns, server.free_ns) + for_ns;
     while (server.free_ns < until_ns) {
         while (server.next_ns <= server.free_ns && server.next_ns < until_ns) {
             unsigned draw = (unsigned)random_below(100);
@@ -150,6 +150,68 @@ static void test_twice_the_load_of_one_priority_keeps_waits_short_and_work_whole
     assert_true(server.worst_ns < 50 * MS);
 }
 
+/* The receiver does not run for a while; messages come all the same. */
+static void be_away(uint64_t for_ns)
+{
+    rbi_sojourn_away(&server.sojourn, server.free_ns, server.free_ns + for_ns);
+    server.free_ns += for_ns;
+}
+
+static void test_a_receiver_that_was_not_run_is_not_overloaded(void **state)
+{
+    (void)state;
+    static const unsigned alike[RBI_PRIORITIES] = {100, 0, 0, 0};
+    static const uint64_t away_ms[] = {2, 20, 60, 90, 110, 150, 300, 1000, 3000};
+    for (unsigned i = 0; i < sizeof away_ms / sizeof away_ms[0]; i++) {
+        seed = 5 + i;
+        start(1 * MS);
+        /* Half of what it can do: as long as it was away it works off what came meanwhile. */
+        for (unsigned round = 0; round < 40; round++) {
+            run(2 * MS, alike, 2 * away_ms[i] * MS + random_below(150) * MS);
+            be_away(away_ms[i] * MS);
+        }
+        assert_int_equal(server.busy_since_ns, 0);
+        assert_int_equal(server.shed[0], 0);
+    }
+}
+
+static void test_time_in_which_nobody_looked_is_no_wait(void **state)
+{
+    (void)state;
+    for (unsigned told = 0; told < 2; told++) {
+        struct rbi_sojourn sojourn;
+        rbi_sojourn_init(&sojourn, 5 * MS, 100 * MS);
+        assert_false(rbi_sojourn_took(&sojourn, 0, START_NS));
+        if (told != 0) {
+            rbi_sojourn_away(&sojourn, START_NS + 10 * MS, START_NS + 100 * MS);
+        }
+        /* The first was sent when it had just gone, the last when it was on its way back. */
+        for (unsigned i = 0; i < 50; i++) {
+            assert_false(rbi_sojourn_took(&sojourn, (90 - i) * MS, START_NS + (100 + i) * MS));
+        }
+        assert_true(rbi_sojourn_took(&sojourn, 1 * MS, START_NS + 200 * MS) == (told == 0));
+        sojourn.pressure = RBI_SOJOURN_STEPS - 1;
+        sojourn.credit[0] = RBI_SOJOURN_STEPS - 1;
+        assert_true(rbi_sojourn_sheds(&sojourn, 0, 94 * MS, START_NS + 100 * MS) == (told == 0));
+    }
+}
+
+static void
+test_a_receiver_that_is_away_half_of_its_time_is_found_when_more_comes_than_it_does(void **state)
+{
+    (void)state;
+    static const unsigned alike[RBI_PRIORITIES] = {100, 0, 0, 0};
+    seed = 20;
+    start(1 * MS);
+    /* 10 ms of messages, 10 ms of its own: at twice of what that allows. */
+    for (unsigned round = 0; round < 100; round++) {
+        run(1 * MS, alike, 10 * MS);
+        be_away(10 * MS);
+    }
+    assert_in_range(server.busy_since_ns - START_NS, 100 * MS, 500 * MS);
+    assert_true(server.shed[0] > 100);
+}
+
 static void test_lowest_priority_is_refused_first(void **state)
 {
     (void)state;
@@ -182,14 +244,14 @@ static void test_highest_priority_is_never_refused_whole(void **state)
     sojourn.pressure = RBI_SOJOURN_MAX;
     unsigned passed = 0;
     for (unsigned i = 0; i < 800; i++) {
-        assert_true(rbi_sojourn_sheds(&sojourn, 0, 1000 * MS));
-        assert_true(rbi_sojourn_sheds(&sojourn, 2, 6 * MS));
-        passed += !rbi_sojourn_sheds(&sojourn, i % 2 == 0 ? 3 : 77, 6 * MS);
+        assert_true(rbi_sojourn_sheds(&sojourn, 0, 1000 * MS, START_NS));
+        assert_true(rbi_sojourn_sheds(&sojourn, 2, 6 * MS, START_NS));
+        passed += !rbi_sojourn_sheds(&sojourn, i % 2 == 0 ? 3 : 77, 6 * MS, START_NS);
     }
     assert_int_equal(passed, 100);
-    assert_false(rbi_sojourn_sheds(&sojourn, 3, 5 * MS)); /* within the target */
-    assert_false(rbi_sojourn_sheds(&sojourn, 0, 5 * MS / 4));
-    assert_true(rbi_sojourn_sheds(&sojourn, 0, 5 * MS / 4 + 1));
+    assert_false(rbi_sojourn_sheds(&sojourn, 3, 5 * MS, START_NS)); /* within the target */
+    assert_false(rbi_sojourn_sheds(&sojourn, 0, 5 * MS / 4, START_NS));
+    assert_true(rbi_sojourn_sheds(&sojourn, 0, 5 * MS / 4 + 1, START_NS));
 }
 
 static void test_target_of_zero_never_sheds(void **state)
@@ -199,7 +261,7 @@ static void test_target_of_zero_never_sheds(void **state)
     rbi_sojourn_init(&sojourn, 0, 100 * MS);
     for (unsigned i = 0; i < 100; i++) {
         assert_false(rbi_sojourn_took(&sojourn, 1000 * MS, START_NS + i * 50 * MS));
-        assert_false(rbi_sojourn_sheds(&sojourn, 0, 1000 * MS));
+        assert_false(rbi_sojourn_sheds(&sojourn, 0, 1000 * MS, START_NS));
     }
 }
 
@@ -209,6 +271,10 @@ int main(void)
         cmocka_unit_test(test_full_load_and_bursts_are_not_overload),
         cmocka_unit_test(test_busy_comes_after_an_interval_above_target_and_leaves_after_one_below),
         cmocka_unit_test(test_twice_the_load_of_one_priority_keeps_waits_short_and_work_whole),
+        cmocka_unit_test(test_a_receiver_that_was_not_run_is_not_overloaded),
+        cmocka_unit_test(test_time_in_which_nobody_looked_is_no_wait),
+        cmocka_unit_test(
+            test_a_receiver_that_is_away_half_of_its_time_is_found_when_more_comes_than_it_does),
         cmocka_unit_test(test_lowest_priority_is_refused_first),
         cmocka_unit_test(test_highest_priority_is_never_refused_whole),
         cmocka_unit_test(test_target_of_zero_never_sheds),
