@@ -113,6 +113,9 @@ static const struct rbi_tree_field shield[] = {
     FIELD(NUMBER, "close_of", close_of, 1, 1000, "5", "... of so many, for it to come back."),
     FIELD(NUMBER, "close_fails", close_fails, 0, 1000, "0",
           "Tries that may fail; one more, and it is out again."),
+    FLAG("split", split,
+         "Calls that could not be made at all, for want of room or a link, are judged by the same "
+         "windows, apart."),
     FIELD(DURATION, "ramp", ramp_ms, 0, HOUR, "3s", "Time until it has its whole weight again."),
 };
 #undef OF

@@ -95,6 +95,8 @@ struct rbi_shield_policy {
     uint32_t close_of; /* of so many probes */
     uint32_t ramp_ms;
     uint32_t close_fails; /* failed probes that are forgiven; one more opens it again */
+    uint32_t split;       /* 1: failures at the caller are judged as well, apart; 0: not at all */
+    uint32_t reserved;
 };
 
 enum rbi_panic_mode { RBI_PANIC_IGNORE_SHIELD = 0, RBI_PANIC_FAIL = 1 };

@@ -19,7 +19,7 @@ const char *rbi_shield_reason_name(enum rbi_shield_reason reason)
         "none",      "window",       "consecutive",   "slow",         "deviation",
         "ping lost", "probe failed", "probe expired", "inconclusive", "open time over",
         "probes ok", "idle",         "ramp",          "cap",          "median",
-        "restart",   "gone",         "unshield",      "policy"};
+        "restart",   "gone",         "unshield",      "policy",       "local"};
     return (unsigned)reason < RBI_ARRAY_SIZE(names) ? names[reason] : "unknown";
 }
 
@@ -202,11 +202,12 @@ void rbi_shield_count(struct rbi_shield_cluster *cluster,
                       const struct rbi_shield_outcomes *outcomes)
 {
     struct rbi_shield_member *member = rbi_shield_member(cluster, instance);
+    const uint32_t local = cluster->rules.split != 0 ? outcomes->local : 0;
     if (member == NULL || member->incarnation != incarnation ||
-        (outcomes->ok == 0 && outcomes->fail == 0)) {
+        (outcomes->ok == 0 && outcomes->fail == 0 && local == 0)) {
         return;
     }
-    const struct rbi_tally tally = {outcomes->ok, outcomes->fail, outcomes->slow};
+    const struct rbi_tally tally = {outcomes->ok, outcomes->fail, outcomes->slow, local};
     rbi_tally_add(&member->pending, &tally);
     member->pending_latency_ns += outcomes->latency_ns;
     if (outcomes->ok > 0) {
@@ -216,14 +217,11 @@ void rbi_shield_count(struct rbi_shield_cluster *cluster,
     cluster->busy = true;
 }
 
-/** What came since the last sweep goes into the windows. */
-static void absorb(struct rbi_shield_member *member, uint64_t step)
+/** What the calls since the last sweep make of the streak and the mean. */
+static void absorb_calls(struct rbi_shield_member *member)
 {
     const struct rbi_tally *pending = &member->pending;
     const uint64_t calls = rbi_tally_calls(pending);
-    if (calls == 0) {
-        return;
-    }
     const uint64_t streak = (uint64_t)member->streak + pending->fail;
     member->streak =
         pending->ok > 0 ? member->pending_tail : (uint32_t)rbi_min_u64(streak, UINT32_MAX);
@@ -232,6 +230,18 @@ static void absorb(struct rbi_shield_member *member, uint64_t step)
     member->latency_us = member->latency_us == 0
                              ? (uint32_t)mean_us
                              : (uint32_t)(member->latency_us + away / (1 << LATENCY_SHIFT));
+}
+
+/** What came since the last sweep goes into the windows. */
+static void absorb(struct rbi_shield_member *member, uint64_t step)
+{
+    const struct rbi_tally *pending = &member->pending;
+    if (rbi_tally_attempts(pending) == 0) {
+        return;
+    }
+    if (rbi_tally_calls(pending) > 0) {
+        absorb_calls(member);
+    }
     rbi_window_add(&member->window, step, pending);
     member->pending = (struct rbi_tally){0};
     member->pending_latency_ns = 0;
@@ -365,7 +375,7 @@ static bool is_busy(struct rbi_shield_member *member, uint64_t step)
         return true;
     }
     const struct rbi_tally sum = rbi_window_sum(&member->window, step, RBI_WINDOW_MAX_MS);
-    return sum.fail > 0 || sum.slow > 0;
+    return sum.fail > 0 || sum.slow > 0 || sum.local > 0;
 }
 
 /** Steps begin so that sweeps which are on time fall into their middle, one into each. */

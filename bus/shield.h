@@ -44,7 +44,7 @@
  * decided within probe_timeout_ms; the state as a whole within 10 times the open time before it
  * (or as long as close_of probes take, where that is more) and twice probe_timeout_ms.
  *
- * Memory: sizeof(struct rbi_shield_member), about 1.2 KiB, an instance. One thread at a time.
+ * Memory: sizeof(struct rbi_shield_member), about 1.4 KiB, an instance. One thread at a time.
  */
 #include "bus/directory.h"
 #include "bus/panic.h"
@@ -64,6 +64,7 @@ struct rbi_shield_outcomes {
     uint32_t fail;       /* timeout, gone while it had the call, shed, listed codes */
     uint32_t slow;       /* of both, those later than slow_ms */
     uint32_t streak;     /* this caller's failures since its last success, of any age */
+    uint32_t local;      /* calls that could not be made: no room in its lane, no link to it */
     uint64_t latency_ns; /* sum over ok + fail */
 };
 
@@ -87,6 +88,7 @@ enum rbi_shield_reason {
     RBI_SHIELD_BECAUSE_GONE = 16,
     RBI_SHIELD_BECAUSE_UNSHIELD = 17, /* the operator said so */
     RBI_SHIELD_BECAUSE_POLICY = 18,   /* other rules */
+    RBI_SHIELD_BECAUSE_LOCAL = 19,    /* to OPEN: as WINDOW, of calls that could not be made */
 };
 /** For logs and explain: "window", "probe failed", ... Never NULL. */
 const char *rbi_shield_reason_name(enum rbi_shield_reason reason);
@@ -144,17 +146,17 @@ struct rbi_shield_member {
     int32_t instance;
     uint32_t incarnation;
     uint32_t weight;
-    uint32_t health;     /* enum rbi_health */
-    uint32_t ramp;       /* percent of the weight: 100 unless RAMP */
-    uint32_t tripped;    /* rules that trip now, bits: window i at i, then as shield_judge.c says */
-    uint32_t reason;     /* enum rbi_shield_reason of the last change of health */
-    uint32_t spared;     /* enum rbi_shield_reason: CAP, MEDIAN; NONE: not spared */
-    uint32_t shields;    /* k: times it was shielded, less the minutes it was well since */
-    uint32_t streak;     /* failures in a row, over all callers, at least so many */
-    uint32_t latency_us; /* smoothed mean */
-    uint64_t since_ns;   /* in this state, or at this share of the ramp */
-    uint64_t until_ns;   /* OPEN, RAMP: when it ends */
-    uint64_t open_ns;    /* length of the last OPEN */
+    uint32_t health;      /* enum rbi_health */
+    uint32_t ramp;        /* percent of the weight: 100 unless RAMP */
+    uint32_t tripped;     /* rules that trip now, bits: window i at i, then as shield_impl.h says */
+    uint32_t reason;      /* enum rbi_shield_reason of the last change of health */
+    uint32_t spared;      /* enum rbi_shield_reason: CAP, MEDIAN; NONE: not spared */
+    uint32_t shields;     /* k: times it was shielded, less the minutes it was well since */
+    uint32_t streak;      /* failures in a row, over all callers, at least so many */
+    uint32_t latency_us;  /* smoothed mean */
+    uint64_t since_ns;    /* in this state, or at this share of the ramp */
+    uint64_t until_ns;    /* OPEN, RAMP: when it ends */
+    uint64_t open_ns;     /* length of the last OPEN */
     uint64_t shielded_ns; /* when it went out of service */
     uint64_t well_ns;     /* OK, RAMP: from when its next minute of health counts */
     /* HALF_OPEN */

@@ -13,6 +13,7 @@
 #define RBI_SHIELD_TRIP_CONSECUTIVE (1U << RBI_SHIELD_WINDOWS_MAX)
 #define RBI_SHIELD_TRIP_SLOW        (1U << (RBI_SHIELD_WINDOWS_MAX + 1))
 #define RBI_SHIELD_TRIP_DEVIATION   (1U << (RBI_SHIELD_WINDOWS_MAX + 2))
+#define RBI_SHIELD_TRIP_LOCAL       (1U << (RBI_SHIELD_WINDOWS_MAX + 3)) /* window i: << i */
 
 static inline bool rbi_shield_serves(const struct rbi_shield_member *member)
 {

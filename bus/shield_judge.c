@@ -70,7 +70,7 @@ static bool is_quiet(const struct rbi_shield_policy *rules,
     }
     const uint64_t counted_ms = (step - member->begin_step) * RBI_WINDOW_STEP_MS;
     return counted_ms >= rules->windows[index - 1].ms &&
-           rbi_tally_calls(&member->columns[index - 1]) < below;
+           rbi_tally_attempts(&member->columns[index - 1]) < below;
 }
 
 static uint32_t trips_windows(const struct rbi_shield_policy *rules,
@@ -84,6 +84,24 @@ static uint32_t trips_windows(const struct rbi_shield_policy *rules,
         if (calls >= window->calls && reaches(member->columns[i].fail, calls, window->percent) &&
             is_quiet(rules, member, i, step)) {
             bits |= 1U << i;
+        }
+    }
+    return bits;
+}
+
+/** The same windows, of the calls that could not be made among all that were tried. */
+static uint32_t trips_local(const struct rbi_shield_policy *rules,
+                            const struct rbi_shield_member *member,
+                            uint64_t step)
+{
+    uint32_t bits = 0;
+    for (uint32_t i = 0; rules->split != 0 && i < rules->window_count; i++) {
+        const struct rbi_shield_window *window = &rules->windows[i];
+        const struct rbi_tally *tally = &member->columns[i];
+        const uint64_t tried = rbi_tally_attempts(tally);
+        if (tried >= window->calls && reaches(tally->local, tried, window->percent) &&
+            is_quiet(rules, member, i, step)) {
+            bits |= RBI_SHIELD_TRIP_LOCAL << i;
         }
     }
     return bits;
@@ -131,6 +149,7 @@ void rbi_shield_judge_member(const struct rbi_shield_policy *rules,
     }
     member->cause = (struct rbi_shield_event){0};
     member->tripped = trips_windows(rules, member, step);
+    member->tripped |= trips_local(rules, member, step);
     member->tripped |= trips_streak(rules, member, step) ? RBI_SHIELD_TRIP_CONSECUTIVE : 0;
     member->tripped |= trips_slow(rules, member) ? RBI_SHIELD_TRIP_SLOW : 0;
 }
@@ -142,14 +161,29 @@ struct column {
     uint32_t bit;
     uint32_t index; /* of member->columns */
     uint32_t window_ms;
-    bool slow;
     enum rbi_shield_reason reason;
 };
 
-static uint32_t rate_in(const struct rbi_shield_member *member, const struct column *column)
+/** Calls of a member that the rule looks at, */
+static uint64_t calls_in(const struct rbi_shield_member *member, const struct column *column)
 {
     const struct rbi_tally *tally = &member->columns[column->index];
-    return rate(column->slow ? tally->slow : tally->fail, rbi_tally_calls(tally));
+    return column->reason == RBI_SHIELD_BECAUSE_LOCAL ? rbi_tally_attempts(tally)
+                                                      : rbi_tally_calls(tally);
+}
+
+/** and of them those that speak against it. */
+static uint32_t bad_in(const struct rbi_shield_member *member, const struct column *column)
+{
+    const struct rbi_tally *tally = &member->columns[column->index];
+    return column->reason == RBI_SHIELD_BECAUSE_LOCAL  ? tally->local
+           : column->reason == RBI_SHIELD_BECAUSE_SLOW ? tally->slow
+                                                       : tally->fail;
+}
+
+static uint32_t rate_in(const struct rbi_shield_member *member, const struct column *column)
+{
+    return rate(bad_in(member, column), calls_in(member, column));
 }
 
 static int compare(const void *a, const void *b)
@@ -165,7 +199,7 @@ static uint32_t sort_rates(struct rbi_shield_cluster *cluster, const struct colu
     uint32_t count = 0;
     for (uint32_t i = 0; i < cluster->count; i++) {
         const struct rbi_shield_member *member = cluster->members[i];
-        if (rbi_shield_serves(member) && rbi_tally_calls(&member->columns[column->index]) > 0) {
+        if (rbi_shield_serves(member) && calls_in(member, column) > 0) {
             cluster->rates[count++] = rate_in(member, column);
         }
     }
@@ -195,13 +229,12 @@ static void blame(struct rbi_shield_member *member,
     if (severity < member->severity || (severity == member->severity && !first)) {
         return;
     }
-    const struct rbi_tally *tally = &member->columns[column->index];
-    const uint64_t calls = rbi_min_u64(rbi_tally_calls(tally), UINT32_MAX);
+    const uint64_t calls = rbi_min_u64(calls_in(member, column), UINT32_MAX);
     member->severity = severity;
     member->cause = (struct rbi_shield_event){.reason = column->reason,
                                               .window_ms = column->window_ms,
                                               .calls = (uint32_t)calls,
-                                              .bad = column->slow ? tally->slow : tally->fail,
+                                              .bad = bad_in(member, column),
                                               .median = median / POINT};
 }
 
@@ -215,7 +248,7 @@ static void judge_column(struct rbi_shield_cluster *cluster, const struct column
             continue;
         }
         const uint32_t own = rate_in(member, column);
-        const bool counted = rbi_tally_calls(&member->columns[column->index]) > 0;
+        const bool counted = calls_in(member, column) > 0;
         /* A streak says that all fail now, whatever else lies in the column. */
         const uint32_t severity = column->reason == RBI_SHIELD_BECAUSE_CONSECUTIVE ? WHOLE : own;
         const uint32_t median =
@@ -239,7 +272,7 @@ static void judge_deviation(struct rbi_shield_cluster *cluster)
     if (rules->deviations_x10 == 0 || rules->window_count == 0 || rules->preset == RBI_SHIELD_OFF) {
         return;
     }
-    const struct column column = {RBI_SHIELD_TRIP_DEVIATION, 0, rules->windows[0].ms, false,
+    const struct column column = {RBI_SHIELD_TRIP_DEVIATION, 0, rules->windows[0].ms,
                                   RBI_SHIELD_BECAUSE_DEVIATION};
     double count = 0;
     double sum = 0;
@@ -281,17 +314,22 @@ void rbi_shield_judge_cluster(struct rbi_shield_cluster *cluster)
         return;
     }
     for (uint32_t i = 0; i < rules->window_count; i++) {
+        const uint32_t local = RBI_SHIELD_TRIP_LOCAL << i;
         if (tripped & (1U << i)) {
-            judge_column(cluster, &(struct column){1U << i, i, rules->windows[i].ms, false,
+            judge_column(cluster, &(struct column){1U << i, i, rules->windows[i].ms,
                                                    RBI_SHIELD_BECAUSE_WINDOW});
+        }
+        if (tripped & local) {
+            judge_column(cluster, &(struct column){local, i, rules->windows[i].ms,
+                                                   RBI_SHIELD_BECAUSE_LOCAL});
         }
     }
     if (tripped & RBI_SHIELD_TRIP_CONSECUTIVE) {
         judge_column(cluster, &(struct column){RBI_SHIELD_TRIP_CONSECUTIVE, RBI_SHIELD_COLUMN_LAST,
-                                               LAST_MS, false, RBI_SHIELD_BECAUSE_CONSECUTIVE});
+                                               LAST_MS, RBI_SHIELD_BECAUSE_CONSECUTIVE});
     }
     if (tripped & RBI_SHIELD_TRIP_SLOW) {
         judge_column(cluster, &(struct column){RBI_SHIELD_TRIP_SLOW, RBI_SHIELD_COLUMN_LAST,
-                                               LAST_MS, true, RBI_SHIELD_BECAUSE_SLOW});
+                                               LAST_MS, RBI_SHIELD_BECAUSE_SLOW});
     }
 }

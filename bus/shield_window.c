@@ -14,6 +14,7 @@ void rbi_tally_add(struct rbi_tally *sum, const struct rbi_tally *more)
     sum->ok = add_saturated(sum->ok, more->ok);
     sum->fail = add_saturated(sum->fail, more->fail);
     sum->slow = add_saturated(sum->slow, more->slow);
+    sum->local = add_saturated(sum->local, more->local);
 }
 
 void rbi_window_clear(struct rbi_outcome_window *window, uint64_t step)
@@ -53,6 +54,7 @@ struct sums {
     uint64_t ok;
     uint64_t fail;
     uint64_t slow;
+    uint64_t local;
 };
 
 static void add_run(struct sums *sums, const struct rbi_tally *first, uint32_t count)
@@ -61,6 +63,7 @@ static void add_run(struct sums *sums, const struct rbi_tally *first, uint32_t c
         sums->ok += first[i].ok;
         sums->fail += first[i].fail;
         sums->slow += first[i].slow;
+        sums->local += first[i].local;
     }
 }
 
@@ -79,7 +82,8 @@ sum_newest(const struct rbi_tally *ring, uint32_t size, uint64_t newest, uint32_
     }
     return (struct rbi_tally){.ok = (uint32_t)rbi_min_u64(sums.ok, UINT32_MAX),
                               .fail = (uint32_t)rbi_min_u64(sums.fail, UINT32_MAX),
-                              .slow = (uint32_t)rbi_min_u64(sums.slow, UINT32_MAX)};
+                              .slow = (uint32_t)rbi_min_u64(sums.slow, UINT32_MAX),
+                              .local = (uint32_t)rbi_min_u64(sums.local, UINT32_MAX)};
 }
 
 struct rbi_tally rbi_window_sum(struct rbi_outcome_window *window, uint64_t step, uint32_t ms)

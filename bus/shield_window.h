@@ -18,11 +18,15 @@
 #define RBI_WINDOW_FINE_MS    (RBI_WINDOW_FINE * RBI_WINDOW_STEP_MS)
 #define RBI_WINDOW_MAX_MS     (RBI_WINDOW_COARSE * RBI_WINDOW_PER_COARSE * RBI_WINDOW_STEP_MS)
 
-/** Calls that ended; each is in one of @c ok and @c fail, and may be slow as well. */
+/**
+ * Calls that ended; each is in one of @c ok and @c fail, and may be slow as well. And beside them
+ * those that could not be made.
+ */
 struct rbi_tally {
     uint32_t ok;
     uint32_t fail;
     uint32_t slow;
+    uint32_t local;
 };
 
 struct rbi_outcome_window {
@@ -36,6 +40,12 @@ void rbi_tally_add(struct rbi_tally *sum, const struct rbi_tally *more);
 static inline uint64_t rbi_tally_calls(const struct rbi_tally *tally)
 {
     return (uint64_t)tally->ok + tally->fail;
+}
+
+/** With those that could not be made. */
+static inline uint64_t rbi_tally_attempts(const struct rbi_tally *tally)
+{
+    return rbi_tally_calls(tally) + tally->local;
 }
 
 void rbi_window_clear(struct rbi_outcome_window *window, uint64_t step);

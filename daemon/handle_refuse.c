@@ -12,6 +12,9 @@ void rbi_handle_refuse(const struct rbi_request *request)
         rbi_peer_charge(request->peer);
         return; /* over already: it was told */
     }
+    if (body->code == RBI_CODE_NO_MEMORY || body->code == RBI_CODE_NO_FDS) {
+        rbi_health_unreachable(server); /* else it had its reasons, or the requester is at fault */
+    }
     const int code = body->code < 0 ? body->code : RBI_CODE_DENIED;
     rbi_link_end(link, server, RBI_REASON_REFUSED, code,
                  body->text.length ? body->text.bytes : "the instance refused");

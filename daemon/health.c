@@ -204,6 +204,7 @@ static void health_take(void *context, const struct rbi_outcome_news *news)
     const struct rbi_shield_outcomes outcomes = {.ok = news->ok,
                                                  .fail = (uint32_t)rbi_min_u64(bad, UINT32_MAX),
                                                  .slow = news->slow,
+                                                 .local = news->local,
                                                  .streak = news->in_a_row,
                                                  .latency_ns = news->latency_ns};
     rbi_shield_count(&health->shield, news->instance, news->incarnation, &outcomes);
@@ -239,6 +240,21 @@ static void health_arm(struct rbi_daemon *daemon)
     if (!timer->heap_idx && !daemon->stopping) {
         rbi_loop_timer_set(daemon->loop, timer, rbi_loop_now_ns(daemon->loop) + SWEEP_NS,
                            health_sweep, daemon);
+    }
+}
+
+void rbi_health_unreachable(struct rbi_endpoint *instance)
+{
+    struct rbi_daemon *daemon = instance->daemon;
+    const struct rbi_shield_outcomes outcomes = {.local = 1};
+    if (!instance->cluster || daemon->stopping ||
+        rbi_daemon_policy(daemon, instance->cluster)->shield.split == 0) {
+        return;
+    }
+    struct rbi_cluster_health *health = health_of(daemon, instance->cluster);
+    if (health) {
+        rbi_shield_count(&health->shield, instance->instance, instance->incarnation, &outcomes);
+        health_arm(daemon);
     }
 }
 

@@ -71,6 +71,11 @@ struct rbi_endpoint_health {
 void rbi_health_init(struct rbi_health_desk *desk);
 /** An endpoint has told where it counts, for the first time: sweeps go on from now. */
 void rbi_health_add_reader(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint);
+/**
+ * A link to it was asked for and came to nothing, as it did not answer or lacks what a link takes:
+ * a failure at the caller, which policies with shield.split judge.
+ */
+void rbi_health_unreachable(struct rbi_endpoint *instance);
 /** It has become visible or stopped being so, or its state or weight has changed. */
 void rbi_health_member(struct rbi_endpoint *endpoint);
 /** It is about to be freed: what it was to probe is free again. */

@@ -48,6 +48,7 @@ struct rbi_link *rbi_link_find_pair(struct rbi_daemon *daemon,
 static void link_timed_out(void *context)
 {
     struct rbi_link *link = context;
+    rbi_health_unreachable(link->server);
     rbi_link_end(link, NULL, RBI_REASON_GIVEN_UP, RBI_CODE_TIMEOUT,
                  "the instance did not answer the introduction in time");
 }

@@ -93,10 +93,11 @@ static bool outcome_compare(uint32_t slot,
         .ok = outcome_grown(last->ok, now->ok),
         .failed = outcome_grown(last->failed, now->failed),
         .lost = outcome_grown(last->lost, now->lost),
-        .slow = outcome_grown(last->slow, now->slow),
+        .slow = now->slow - last->slow, /* they wrap around */
+        .local = now->local - last->local,
         .latency_ns = now->latency_ns > last->latency_ns ? now->latency_ns - last->latency_ns : 0,
         .in_a_row = (uint32_t)rbi_min_u64(now->in_a_row, UINT32_MAX)};
-    return news->ok != 0 || news->failed != 0 || news->lost != 0;
+    return news->ok != 0 || news->failed != 0 || news->lost != 0 || news->local != 0;
 }
 
 /** The slot is another's: what it counts from now on begins with nothing. */

@@ -22,6 +22,7 @@ struct rbi_outcome_news {
     uint32_t failed;
     uint32_t lost;
     uint32_t slow;
+    uint32_t local;
     uint64_t latency_ns;
     uint32_t in_a_row; /* as it stands now */
 };

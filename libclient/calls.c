@@ -196,6 +196,9 @@ void rbi_calls_forget(struct ringbus *bus, uint64_t id, int error)
     uint32_t slot = 0;
     if (find(&bus->calls, id, &slot) != NULL) {
         const struct rbi_call call = take(&bus->calls, slot);
+        if (error == RINGBUS_E_FULL) {
+            rbi_outcomes_local(bus, call.outcome);
+        }
         if (call.probe != 0) {
             rbi_probe_over(bus, call.probe,
                            error == RINGBUS_E_FULL ? RBI_PROBE_NO_ROOM : RBI_PROBE_UNUSED);

@@ -45,7 +45,8 @@ static void move_counts(const struct rbi_outcome_table *table, const struct rbi_
         rbi_store_rlx(&slots[i].ok, copy.ok);
         rbi_store_rlx(&slots[i].failed, copy.failed);
         rbi_store_rlx(&slots[i].lost, copy.lost);
-        rbi_store_rlx(&slots[i].slow, copy.slow);
+        rbi_store32_rlx(&slots[i].slow, copy.slow);
+        rbi_store32_rlx(&slots[i].local, copy.local);
         rbi_store_rlx(&slots[i].latency_ns, copy.latency_ns);
         for (uint32_t k = 0; k < RBI_LATENCY_BUCKETS; k++) {
             rbi_store32_rlx(&slots[i].latency[k], rbi_load32_rlx(&table->slots[i].latency[k]));
@@ -200,6 +201,18 @@ void rbi_outcomes_bad(struct ringbus *bus,
     rbi_outcome_add(&outcome->in_a_row, 1);
     rbi_outcome_add(table->changes, 1);
     suspect(bus, &table->locals[slot], outcome, now_ns);
+}
+
+void rbi_outcomes_local(struct ringbus *bus, uint32_t slot)
+{
+    struct rbi_outcome_table *table = &bus->outcomes;
+    const uint64_t now_ns = rbi_now_ns();
+    if (slot == 0 || now_ns - table->locals[slot].local_ns < RBI_OUTCOME_LOCAL_NS) {
+        return;
+    }
+    table->locals[slot].local_ns = now_ns;
+    rbi_outcome_add32(&table->slots[slot].local, 1);
+    rbi_outcome_add(table->changes, 1);
 }
 
 void rbi_outcomes_detach(struct ringbus *bus, struct rbi_end *end)

@@ -19,11 +19,14 @@ struct rbi_cluster;
 struct rbi_end;
 struct ringbus;
 
+#define RBI_OUTCOME_LOCAL_NS UINT64_C(10000000)
+
 /** What only we need to know of a slot. */
 struct rbi_outcome_local {
     uint32_t next_free;
     struct rbi_end *end; /* NULL: it is free */
     struct rbi_suspicion suspicion;
+    uint64_t local_ns; /* when a request to it last found no room, of those that count; 0: never */
 };
 
 struct rbi_outcome_table {
@@ -63,6 +66,12 @@ void rbi_outcomes_bad(struct ringbus *bus,
                       enum rbi_outcome_kind kind,
                       uint64_t elapsed_ns,
                       uint64_t now_ns);
+/**
+ * A request could not be sent to it, for want of room: no failure of the call, which was none, but
+ * what a policy that splits failures judges apart. At most one counts in RBI_OUTCOME_LOCAL_NS, as a
+ * caller that tries again and again says the same each time.
+ */
+void rbi_outcomes_local(struct ringbus *bus, uint32_t slot);
 /** Ends what we avoid for ourselves, when its time is over. @return when to look again */
 uint64_t rbi_outcomes_tick(struct ringbus *bus, uint64_t now_ns);
 /** The link of an instance is up: judges it as the policy of its cluster says. */
@@ -83,7 +92,7 @@ static inline void rbi_outcomes_good(struct rbi_outcome_table *table,
     rbi_store_rlx(&outcome->in_a_row, 0);
     rbi_outcome_add(table->changes, 1);
     if (RBI_UNLIKELY(elapsed_ns > slow_ns)) {
-        rbi_outcome_add(&outcome->slow, 1);
+        rbi_outcome_add32(&outcome->slow, 1);
     }
 }
 

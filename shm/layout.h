@@ -232,7 +232,8 @@ struct rbi_outcome {
     rbi_au64 ok;         /* owner: calls that were answered, whatever the answer */
     rbi_au64 failed;     /* owner: answered with an error that counts as a failure */
     rbi_au64 lost;       /* owner: not answered: time over, or ended meanwhile */
-    rbi_au64 slow;       /* owner: of the answered, those later than the policy allows */
+    rbi_au32 slow;       /* owner: of the answered, those later than the policy allows; may wrap */
+    rbi_au32 local;      /* owner: could not be sent for want of room in its lane; may wrap */
     rbi_au64 latency_ns; /* owner: sum over all */
     rbi_au64 in_a_row;   /* owner: failed or lost since the last that was ok */
     /* Owner: how many took how long, of all; begins anew with another name. May wrap around. */

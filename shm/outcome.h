@@ -20,7 +20,8 @@ struct rbi_outcome_copy {
     uint64_t ok;
     uint64_t failed;
     uint64_t lost;
-    uint64_t slow;
+    uint32_t slow;
+    uint32_t local;
     uint64_t latency_ns;
     uint64_t in_a_row;
 };
@@ -78,11 +79,16 @@ static inline void rbi_outcome_add(rbi_au64 *word, uint64_t n)
     rbi_store_rlx(word, rbi_load_rlx(word) + n);
 }
 
+/** The same with one that may wrap around. */
+static inline void rbi_outcome_add32(rbi_au32 *word, uint32_t n)
+{
+    rbi_store32_rlx(word, rbi_load32_rlx(word) + n);
+}
+
 /** Counts one call by the time that it took. @param bucket  below RBI_LATENCY_BUCKETS */
 static inline void rbi_outcome_timed(struct rbi_outcome *slot, uint32_t bucket)
 {
-    rbi_au32 *count = &slot->latency[bucket];
-    rbi_store32_rlx(count, rbi_load32_rlx(count) + 1);
+    rbi_outcome_add32(&slot->latency[bucket], 1);
 }
 
 /* ---- the reader ------------------------------------------------------------------------ */
@@ -95,7 +101,8 @@ static inline void rbi_outcome_read(const struct rbi_outcome *slot, struct rbi_o
     out->ok = rbi_load_rlx(&slot->ok);
     out->failed = rbi_load_rlx(&slot->failed);
     out->lost = rbi_load_rlx(&slot->lost);
-    out->slow = rbi_load_rlx(&slot->slow);
+    out->slow = rbi_load32_rlx(&slot->slow);
+    out->local = rbi_load32_rlx(&slot->local);
     out->latency_ns = rbi_load_rlx(&slot->latency_ns);
     out->in_a_row = rbi_load_rlx(&slot->in_a_row);
 }

@@ -87,6 +87,7 @@ static bool explains(const struct rbi_shield_event *event)
     case RBI_SHIELD_BECAUSE_CONSECUTIVE:
     case RBI_SHIELD_BECAUSE_SLOW:
     case RBI_SHIELD_BECAUSE_DEVIATION:
+    case RBI_SHIELD_BECAUSE_LOCAL:
         return served && event->to == RBI_HEALTH_OPEN;
     case RBI_SHIELD_BECAUSE_PING_LOST:
     case RBI_SHIELD_BECAUSE_PROBE_FAILED:

@@ -29,6 +29,7 @@ static void assert_same(struct rbi_tally got, struct rbi_tally expected)
     assert_int_equal(got.ok, expected.ok);
     assert_int_equal(got.fail, expected.fail);
     assert_int_equal(got.slow, expected.slow);
+    assert_int_equal(got.local, expected.local);
 }
 
 /* Up to 10 s exactly so many steps; longer ones from the start of a bucket of 2.5 s on. */
@@ -39,7 +40,8 @@ static void test_sum_random_history(void **state)
     (void)state;
     rbi_window_clear(&window, 300);
     for (uint32_t step = 300; step < STEPS;) {
-        const struct rbi_tally tally = {below(&rng, 5), below(&rng, 3), below(&rng, 2)};
+        const struct rbi_tally tally = {below(&rng, 5), below(&rng, 3), below(&rng, 2),
+                                        below(&rng, 4)};
         log_of[step] = tally;
         rbi_window_add(&window, step, &tally);
         for (unsigned i = 0; i < RBI_ARRAY_SIZE(lengths_ms); i++) {
@@ -57,7 +59,7 @@ static void test_sum_forgets(void **state)
 {
     (void)state;
     rbi_window_clear(&window, 7);
-    rbi_window_add(&window, 7, &(struct rbi_tally){1, 2, 3});
+    rbi_window_add(&window, 7, &(struct rbi_tally){1, 2, 3, 4});
     assert_int_equal(rbi_window_sum(&window, 7 + 39, 10000).fail, 2);
     assert_int_equal(rbi_window_sum(&window, 7 + 40, 10000).fail, 0);
     assert_int_equal(rbi_window_sum(&window, 239, 60000).fail, 2);
@@ -69,12 +71,14 @@ static void test_sum_limits(void **state)
 {
     (void)state;
     rbi_window_clear(&window, 100);
-    rbi_window_add(&window, 100, &(struct rbi_tally){1, 0, 0});
-    rbi_window_add(&window, 90, &(struct rbi_tally){1, 0, 0});
+    rbi_window_add(&window, 100, &(struct rbi_tally){1, 0, 0, 1});
+    rbi_window_add(&window, 90, &(struct rbi_tally){1, 0, 0, 1});
     assert_int_equal(rbi_window_sum(&window, 90, 250).ok, 2);
     assert_int_equal(rbi_window_sum(&window, 100, UINT32_MAX).ok, 2);
-    rbi_window_add(&window, 100, &(struct rbi_tally){UINT32_MAX, UINT32_MAX, UINT32_MAX});
+    rbi_window_add(&window, 100,
+                   &(struct rbi_tally){UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX});
     assert_int_equal(rbi_window_sum(&window, 100, 60000).ok, UINT32_MAX); /* and does not wrap */
+    assert_int_equal(rbi_window_sum(&window, 100, 60000).local, UINT32_MAX);
     assert_int_equal(rbi_window_sum(&window, UINT64_MAX, 60000).ok, 0);
 }
 
