@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the documents point at is there: files behind relative links and their headings, the tests
 # that docs/guarantees.md calls its proofs, folders of tests. README.md links each document,
-# numbers of design notes are unique, ringbus.3 names each function. Usage: check_docs.sh [ROOT]
+# numbers of design notes are unique, ringbus.3 names each function, sources.md each source.
+# Usage: check_docs.sh [ROOT]
 set -eu
 cd "${1:-$(dirname "$0")/../..}"
 scratch=$(mktemp -d)
@@ -59,6 +60,30 @@ cat libclient/include/ringbus/*.h | grep -E '^RINGBUS_API|^ringbus_' |
         grep -qE "\b$function\b" docs/man/ringbus.3 ||
             fail "docs/man/ringbus.3: says nothing of $function()"
     done
+
+# The map of the sources names each of them, by itself or as one of "name_*"; and nothing else.
+map=docs/internals/sources.md
+for folder in shm bus libclient daemon; do
+    [ -f "$map" ] || break
+    awk -v heading="## $folder/" '/^## / { on = index($0, heading) == 1 } on' "$map" |
+        grep -oE '`[a-z_0-9/]+(\*|\.h)?`' | tr -d '`' | grep -v "^$folder/\|^include/\|^internal.h$" |
+        sort -u >"$scratch/named"
+    : >"$scratch/matched"
+    for source in $(cd "$folder" && find . -name '*.c' | sed 's,^./,,; s/\.c$//' | sort); do
+        found=''
+        while read -r name; do
+            # shellcheck disable=SC2254 # a pattern is meant
+            case $source in
+            $name) found=$name && printf '%s\n' "$name" >>"$scratch/matched" ;;
+            esac
+        done <"$scratch/named"
+        [ -n "$found" ] || fail "$map: says nothing of $folder/$source.c"
+    done
+    while read -r name; do
+        grep -qxF -- "$name" "$scratch/matched" || [ -f "$folder/$name" ] ||
+            fail "$map: $folder/ has no $name"
+    done <"$scratch/named"
+done
 
 # A test is a source of that name or what a CMakeLists.txt of the tests makes.
 grep -oE '`(test|sim|stress|model|fuzz|soak|crash)(_[a-z0-9_]+)?`' docs/guarantees.md |

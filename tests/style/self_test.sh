@@ -164,8 +164,11 @@ documented() {
     printf '%s\n' 'Proved by `test_a` and `sim_b`, in `tests/unit`.' >"$tree/docs/guarantees.md"
     printf '%s\n' '[log](../operating.md#the-log)' >"$tree/docs/design/001-a.md"
     printf '%s\n' '' >"$tree/docs/internals/i.md"
+    printf '%s\n' '## shm/' '`a`' '## bus/' '`a`' '## libclient/' '`c`' '## daemon/' '`d`, `que*`' \
+        >"$tree/docs/internals/sources.md"
     printf '%s\n' '.BR ringbus_open' >"$tree/docs/man/ringbus.3"
     printf '%s\n' '[](docs/operating.md) [](docs/guarantees.md) [](docs/design/001-a.md) [](docs/internals/i.md)' \
+        '[](docs/internals/sources.md)' \
         >"$tree/README.md"
     printf '%s\n' "$spdx" >"$tree/tests/unit/test_a.c"
     printf '%s\n' 'ringbus_test(' '    sim_b' '    sim)' >"$tree/tests/unit/CMakeLists.txt"
@@ -208,6 +211,8 @@ edit check_docs.sh docs/design/001-a.md 's/the-log/the-bog/' 'no such heading'
 edit check_docs.sh docs/guarantees.md 's/test_a/test_z/' 'no test test_z'
 edit check_docs.sh docs/guarantees.md 's/sim_b/sim_z/' 'no test sim_z'
 edit check_docs.sh docs/guarantees.md 's,tests/unit,tests/none,' 'tests/none is not there'
+edit check_docs.sh docs/internals/sources.md 's/que/quo/' 'says nothing of daemon/query.c'
+edit check_docs.sh docs/internals/sources.md 's/`c`/`c`, `e`/' 'libclient/ has no e'
 edit check_docs.sh README.md 's,(docs/internals/i.md),,' 'docs/internals/i.md: README.md'
 documented
 cp "$tree/docs/design/001-a.md" "$tree/docs/design/001-b.md"
