@@ -72,6 +72,12 @@ keep(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out, u
     return RBI_SEND_KEPT;
 }
 
+static bool is_full(const struct ringbus *bus, uint64_t size)
+{
+    return bus->delays.count >= RBI_DELAYED_MAX ||
+           (bus->delays.count > 0 && bus->delays.bytes + size > RBI_DELAYED_BYTES_MAX);
+}
+
 int rbi_delay_send(struct ringbus *bus, struct rbi_end *end, const struct rbi_outgoing *out)
 {
     const uint32_t method = out->attributes != NULL ? out->attributes->method : 0;
@@ -82,10 +88,7 @@ int rbi_delay_send(struct ringbus *bus, struct rbi_end *end, const struct rbi_ou
         r = rbi_send_one(bus, end, out);
     } else if (r != 0 && (r != RINGBUS_E_LIMITED || bus->refusal.wait_ns == 0)) {
         return r;
-    } else if (out->kind != RBI_RECORD_ONEWAY) {
-        return r != 0 ? r : rbi_delay_refuse(bus, end);
-    } else if (bus->delays.count >= RBI_DELAYED_MAX ||
-               (bus->delays.count > 0 && bus->delays.bytes + out->size > RBI_DELAYED_BYTES_MAX)) {
+    } else if (out->kind != RBI_RECORD_ONEWAY || is_full(bus, out->size)) {
         return r != 0 ? r : rbi_delay_refuse(bus, end);
     } else {
         const uint64_t wait_ns = r != 0 ? bus->refusal.retry_us * 1000 : 0;
