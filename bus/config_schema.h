@@ -36,6 +36,7 @@ enum rbi_config_type {
     RBI_CONFIG_TYPE_INSTANCE, /* no member: path of 7 elements, as a name */
     RBI_CONFIG_TYPE_BYTES,    /* {uint32_t size, uint32_t, unsigned char[max]}: text as it stands */
     RBI_CONFIG_TYPE_HEX,      /* the same: two hexadecimal digits a byte */
+    RBI_CONFIG_TYPE_DECIMAL,  /* uint64_t, millionths: number with up to six decimals */
 };
 
 /** Room for the member of any type. */

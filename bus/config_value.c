@@ -53,6 +53,7 @@ static const struct {
     [RBI_CONFIG_TYPE_INSTANCE] = {"path", ""},
     [RBI_CONFIG_TYPE_BYTES] = {"text", ""},
     [RBI_CONFIG_TYPE_HEX] = {"bytes", "hexadecimal"},
+    [RBI_CONFIG_TYPE_DECIMAL] = {"decimal", ""},
 };
 
 const char *rbi_config_type_name(enum rbi_config_type type)

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MILLION          1000000
+#define DECIMALS         6U
 #define HINT(fault, ...) (void)snprintf((fault)->hint, sizeof(fault)->hint, __VA_ARGS__)
 
 /* ---- what they look like ---------------------------------------------------------------- */
@@ -28,6 +30,9 @@ void rbi_config_policy_range(const struct rbi_config_key *key, char *buffer, siz
         break;
     case RBI_CONFIG_TYPE_MICROS:
         (void)snprintf(buffer, size, "%lluus..%llus", min, max / 1000000);
+        break;
+    case RBI_CONFIG_TYPE_DECIMAL:
+        (void)snprintf(buffer, size, "%llu..%llu", min / MILLION, max / MILLION);
         break;
     case RBI_CONFIG_TYPE_POWER:
         (void)snprintf(buffer, size, "0, or a power of two in %llu..%llu", min, max);
@@ -74,6 +79,9 @@ void rbi_config_policy_describe(const struct rbi_config_key *key, struct rbi_con
         break;
     case RBI_CONFIG_TYPE_MICROS:
         form = "a duration such as 500us, 5ms or 1s in ";
+        break;
+    case RBI_CONFIG_TYPE_DECIMAL:
+        form = "a number such as 250 or 0.05 in ";
         break;
     case RBI_CONFIG_TYPE_POWER:
         form = "a number that is ";
@@ -149,6 +157,32 @@ parse_share(const char *text, size_t length, uint64_t *value, struct rbi_config_
         return 1;
     }
     *value = rbi_min_u64(*value, UINT32_MAX) * 100 + hundredths;
+    return 0;
+}
+
+/** "0.05" to 50,000: millionths. */
+static int
+parse_decimal(const char *text, size_t length, uint64_t *value, struct rbi_config_fault *fault)
+{
+    const char *point = memchr(text, '.', length);
+    const size_t digits = point ? (size_t)(point - text) : length;
+    const size_t decimals = point ? length - digits - 1 : 0;
+    uint64_t part = 0;
+    if (point && (decimals == 0 || decimals > DECIMALS)) {
+        HINT(fault, "one to six decimals");
+        return 1;
+    }
+    for (size_t i = 1; i <= DECIMALS && point; i++) {
+        const char at = (char)(i <= decimals ? point[i] : '0');
+        if (at < '0' || at > '9') {
+            return 1;
+        }
+        part = part * 10 + (uint64_t)(at - '0');
+    }
+    if (rbi_config_number(text, digits, value, fault) != 0) {
+        return 1;
+    }
+    *value = rbi_min_u64(*value, UINT64_MAX / MILLION - 1) * MILLION + part;
     return 0;
 }
 
@@ -372,7 +406,8 @@ static int store_number(const struct rbi_config_key *key,
         HINT(fault, "out of range");
         return 1;
     }
-    if (key->type == RBI_CONFIG_TYPE_COUNT || key->type == RBI_CONFIG_TYPE_MASK64) {
+    if (key->type == RBI_CONFIG_TYPE_COUNT || key->type == RBI_CONFIG_TYPE_MASK64 ||
+        key->type == RBI_CONFIG_TYPE_DECIMAL) {
         memcpy(member, &value, sizeof value);
     } else {
         memcpy(member, &narrow, sizeof narrow);
@@ -398,6 +433,9 @@ int rbi_config_policy_parse(const struct rbi_config_key *key,
         break;
     case RBI_CONFIG_TYPE_MICROS:
         r = parse_micros(text, length, &value, fault);
+        break;
+    case RBI_CONFIG_TYPE_DECIMAL:
+        r = parse_decimal(text, length, &value, fault);
         break;
     case RBI_CONFIG_TYPE_MASK:
     case RBI_CONFIG_TYPE_MASK64:

@@ -14,6 +14,7 @@
  * of the text; any thread that may read it.
  */
 #include "bus/acl.h"
+#include "bus/alarm.h"
 #include "bus/config_tree.h"
 #include "bus/policy.h"
 
@@ -34,7 +35,7 @@ struct rbi_governance_layers {
     unsigned fixed; /* items of the lowest so many are not changed by the layer above; 0: all are */
 };
 
-/** The table of everything below the sections clusters, instances, realms and rights. */
+/** The table of everything below the sections clusters, instances, realms, rights and alarms. */
 extern const struct rbi_tree_field rbi_governance_schema;
 
 /**
@@ -133,6 +134,13 @@ void rbi_governance_describe(const struct rbi_governance_layers *layers,
  * @return false: there are more than RBI_ACL_RULES_MAX; @p out has the first of them
  */
 bool rbi_governance_acl(const struct rbi_governance_layers *layers, struct rbi_acl *out);
+
+/**
+ * The rules of what is to wake somebody, of all layers: a later one with the same id changes the
+ * fields that it names.
+ * @return false: there are more than RBI_ALARMS_MAX; @p out has the first of them
+ */
+bool rbi_governance_alarms(const struct rbi_governance_layers *layers, struct rbi_alarm_rules *out);
 
 /** The table behind docs/configuration.md: one call a value, as "clusters[].balance.mode". */
 void rbi_governance_doc(rbi_config_doc_fn report, void *context);

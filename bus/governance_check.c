@@ -143,6 +143,7 @@ bool rbi_governance_check(const struct rbi_governance *governance, struct rbi_co
     if (governance->tree.count > 0) {
         check_clusters(governance, &room->entry, errors);
         check_rights(governance, &room->acl, errors);
+        rbi_governance_check_alarms(governance, errors);
     }
     free(room);
     return errors->count == before;

@@ -417,6 +417,10 @@ static const struct rbi_tree_field sections[] = {
      .kind = RBI_TREE_NAMES, .fields = &realm_item, .field_count = 1},
     {.key = {.name = "rights", .text = "Who may do what."},
      .kind = RBI_TREE_MAP, .fields = rights, .field_count = RBI_ARRAY_SIZE(rights)},
+    {.key = {.name = "alarms", .max = RBI_ALARMS_MAX, .text = "Figures of clusters that are to "
+             "wake somebody when they are beyond a threshold for a while."},
+     .kind = RBI_TREE_LIST, .flags = RBI_TREE_KEYED, .fields = &rbi_governance_alarm_item,
+     .field_count = 1, .count_offset = RBI_TREE_NO_COUNT},
 };
 const struct rbi_tree_field rbi_governance_schema = {
     .key = {.name = NULL}, .kind = RBI_TREE_MAP,

@@ -15,6 +15,12 @@ struct rbi_governance_entry {
 };
 _Static_assert(offsetof(struct rbi_governance_entry, policy) == 0, "offsets of the table");
 
+/** An entry of "alarms": governance_alarm.c */
+extern const struct rbi_tree_field rbi_governance_alarm_item;
+/** Whether each alarm of a text fits together: governance_alarm.c */
+void rbi_governance_check_alarms(const struct rbi_governance *governance,
+                                 struct rbi_config_errors *errors);
+
 /** Starts from the preset, whatever stands before it in the text. */
 void rbi_governance_prepare_shield(void *structure, const char *preset, size_t length);
 

@@ -89,6 +89,9 @@
     X(NODE_EVENT, node_event, 67, 0)     /* daemon: a node below a watched prefix */               \
     X(MAY_LINK, may_link, 71, 0)         /* tool: has one instance a right to another? */          \
     X(VERDICT, verdict, 72, 0)           /* daemon, answers MAY_LINK */                            \
+    X(ALARM, alarm, 73, 0)               /* daemon to who watches: one fires, or is over */        \
+    X(ROW_ALARM, row_alarm, 74, 0)       /* daemon */                                              \
+    X(ROW_CALLS, row_calls, 75, 0)       /* daemon: calls to a cluster, or an instance */          \
     X(PLACE, place, 78, 0)               /* client: it has moved to another node; unanswered */
 
 enum rbi_wire_type {
@@ -364,6 +367,41 @@ struct rbi_data {
     F(u64, qps, 3, 0)                                                                              \
     F(u32, p99_us, 4, 0)                                                                           \
     F(u64, policy, 5, 0) /* fingerprint; 0: the defaults */
+#define RBI_WIRE_FIELDS_alarm(F)                                                                   \
+    F(u32, what, 1, 1)  /* enum rbi_alarm_what */                                                  \
+    F(text, path, 2, 1) /* of the cluster; of BEGIN and END the watched prefix */                  \
+    F(text, rule, 3, 0)                                                                            \
+    F(u32, metric, 4, 0) /* enum rbi_alarm_metric */                                               \
+    F(u8, below, 5, 0)                                                                             \
+    F(u64, threshold, 6, 0) /* millionths */                                                       \
+    F(u64, value, 7, 0)     /* the same, as it was then */                                         \
+    F(u8, known, 8, 0) /* 0: there is no value, as without calls */
+#define RBI_WIRE_FIELDS_row_alarm(F)                                                               \
+    F(text, path, 1, 1)                                                                            \
+    F(text, rule, 2, 1)                                                                            \
+    F(u32, state, 3, 1) /* enum rbi_alarm_state */                                                 \
+    F(u32, metric, 4, 1)                                                                           \
+    F(u8, below, 5, 0)                                                                             \
+    F(u64, threshold, 6, 1)                                                                        \
+    F(u64, value, 7, 0)                                                                            \
+    F(u8, known, 8, 0)                                                                             \
+    F(u64, since_ms, 9, 0) /* in that state */                                                     \
+    F(u64, fired_ms, 10, 0) /* since it fires */
+#define RBI_WIRE_FIELDS_row_calls(F)                                                               \
+    F(text, path, 1, 1) /* of a cluster, or of an instance */                                      \
+    F(u64, ok, 2, 0)    /* since this daemon runs, and this life of the instance */                \
+    F(u64, failed, 3, 0)                                                                           \
+    F(u64, lost, 4, 0)                                                                             \
+    F(u64, slow, 5, 0)                                                                             \
+    F(u64, latency_ns, 6, 0) /* sum */                                                             \
+    F(u64, p50_ns, 7, 0)     /* of a cluster: over the last 10 s; 0: no calls */                   \
+    F(u64, p90_ns, 8, 0)                                                                           \
+    F(u64, p99_ns, 9, 0)                                                                           \
+    F(u64, p999_ns, 10, 0)                                                                         \
+    F(data, below, 11, 0) /* of a cluster: calls below each power of two from 1024 ns on, u64 */   \
+    F(u64, recent_calls, 12, 0) /* of a cluster: in the last recent_ms */                          \
+    F(u64, recent_bad, 13, 0)                                                                      \
+    F(u64, recent_ms, 14, 0)
 #define RBI_WIRE_FIELDS_stopping(F) F(text, text, 1, 0)
 #define RBI_WIRE_FIELDS_relink(F)                                                                  \
     F(u64, link_id, 1, 1) /* as the earlier daemon gave it */                                      \
@@ -423,7 +461,24 @@ enum rbi_probe_outcome {
     RBI_PROBE_CANCELLED = 3, /* it was sent, and how it ended says nothing of the instance */
     RBI_PROBE_NO_ROOM = 4,   /* its lane, or what it may hold of ours, was full; older: UNUSED */
 };
-enum rbi_query { RBI_QUERY_STATUS = 1, RBI_QUERY_ENDPOINTS = 2, RBI_QUERY_LINKS = 3 };
+enum rbi_query {
+    RBI_QUERY_STATUS = 1,
+    RBI_QUERY_ENDPOINTS = 2,
+    RBI_QUERY_LINKS = 3,
+    RBI_QUERY_ALARMS = 4,         /* ROW_ALARM */
+    RBI_QUERY_CLUSTER_CALLS = 5,  /* ROW_CALLS, of clusters that were called */
+    RBI_QUERY_INSTANCE_CALLS = 6, /* ROW_CALLS, of instances that were called */
+};
+/**
+ * What ALARM says. All that fire at and below a prefix are told between BEGIN and END when it
+ * begins to be watched, and when events were dropped: who is not named is over.
+ */
+enum rbi_alarm_what {
+    RBI_ALARM_WHAT_FIRING = 1,
+    RBI_ALARM_WHAT_RESOLVED = 2,
+    RBI_ALARM_WHAT_BEGIN = 3,
+    RBI_ALARM_WHAT_END = 4,
+};
 
 typedef uint8_t rbi_wire_u8;
 typedef uint16_t rbi_wire_u16;

@@ -131,6 +131,9 @@ static int daemon_init_tables(struct rbi_daemon *daemon)
     if (result == 0) {
         result = rbi_rights_init(&daemon->rights);
     }
+    if (result == 0) {
+        result = rbi_alarms_init(&daemon->alarms);
+    }
     if (result == 0 && getrandom(&daemon->incarnation, sizeof(daemon->incarnation), 0) !=
                            (ssize_t)sizeof(daemon->incarnation)) {
         result = -EIO;
@@ -261,6 +264,7 @@ void rbi_daemon_deinit(struct rbi_daemon *daemon)
     rbi_publish_deinit(&daemon->publish);
     rbi_relink_deinit(&daemon->relink);
     rbi_leases_deinit(&daemon->leases);
+    rbi_alarms_deinit(&daemon->alarms);
     rbi_rights_deinit(&daemon->rights);
     rbi_names_close(&daemon->names);
     rbi_live_deinit(&daemon->live);

@@ -7,6 +7,7 @@
  * names, admits, introduces and watches; it is never on the data path.
  */
 #include "bus/config.h"
+#include "daemon/alarms.h"
 #include "daemon/centre.h"
 #include "daemon/closer.h"
 #include "daemon/governance.h"
@@ -108,6 +109,7 @@ struct rbi_daemon {
     struct rbi_health_desk health;
     struct rbi_reported_desk reported;
     uint32_t numa_nodes; /* of the host */
+    struct rbi_alarm_desk alarms;
     struct rbi_lease_desk leases;
     struct rbi_closer closer;
     struct rbi_worker worker;

@@ -56,6 +56,7 @@ struct rbi_endpoint *rbi_endpoint_free(struct rbi_endpoint *endpoint)
     rbi_registry_remove(endpoint->daemon, endpoint);
     rbi_segment_deinit(&endpoint->page);
     rbi_outcome_reader_deinit(&endpoint->outcomes);
+    free(endpoint->health.figures);
     if (endpoint->page_fd >= 0) {
         (void)close(endpoint->page_fd);
     }

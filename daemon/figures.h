@@ -7,6 +7,7 @@
  * Taken with what shields are judged by (health.h), from the same memory of the callers.
  */
 #include "bus/figures.h"
+#include "bus/wire.h"
 #include "daemon/outcome.h"
 
 /** Of a cluster that somebody has called. */
@@ -30,5 +31,12 @@ void rbi_figures_take(struct rbi_outcome_reader *reader,
                       uint64_t now_ns,
                       struct rbi_cluster_figures **cluster,
                       struct rbi_endpoint_figures **instance);
+
+/** Fills a row, but for its path. @param figures  NULL: nothing was counted */
+void rbi_figures_cluster_row(const struct rbi_cluster_figures *figures,
+                             uint64_t now_ns,
+                             struct rbi_wire_row_calls *row);
+void rbi_figures_instance_row(const struct rbi_endpoint_figures *figures,
+                              struct rbi_wire_row_calls *row);
 
 #endif

@@ -192,6 +192,7 @@ static struct rbi_live_change live_changed(struct rbi_daemon *daemon)
     daemon->live.generation++;
     live_label_instances(daemon); /* first: a rule may name a tag that one has by now */
     live_update_rights(daemon);   /* then: nobody is told of what it may not see */
+    rbi_alarms_set(daemon);
     const uint64_t instances = live_update_instances(daemon);
     const uint64_t clusters = live_update_clusters(daemon);
     if (clusters + instances != 0) {
@@ -329,6 +330,24 @@ bool rbi_live_try_push(const struct rbi_daemon *daemon,
     return result == 0;
 }
 
+/** @return whether there is room for all alarms, or was none before */
+static bool live_try_alarms(const struct rbi_daemon *daemon,
+                            const struct rbi_governance_layers *then,
+                            struct rbi_text *why)
+{
+    const struct rbi_governance_layers now = rbi_live_layers(&daemon->live);
+    struct rbi_alarm_rules *rules = calloc(1, sizeof(*rules));
+    const bool good =
+        rules && (rbi_governance_alarms(then, rules) || !rbi_governance_alarms(&now, rules));
+    if (!rules) {
+        rbi_text_set(why, "no memory to check it");
+    } else if (!good) {
+        rbi_text_format(why, "alarms: together with the file more than %u", RBI_ALARMS_MAX);
+    }
+    free(rules);
+    return good;
+}
+
 bool rbi_live_try(struct rbi_daemon *daemon,
                   const struct rbi_governance *applied,
                   const struct rbi_governance *edits,
@@ -339,7 +358,7 @@ bool rbi_live_try(struct rbi_daemon *daemon,
     then.items[RBI_LIVE_APPLIED] = applied;
     then.items[RBI_LIVE_EDITS] = edits;
     *change = (struct rbi_live_change){.clusters = 0};
-    if (!live_try_rights(daemon, &then, why) ||
+    if (!live_try_rights(daemon, &then, why) || !live_try_alarms(daemon, &then, why) ||
         !live_try_clusters(daemon, &then, &change->clusters, why)) {
         return false;
     }
@@ -355,4 +374,5 @@ void rbi_live_init(struct rbi_daemon *daemon, struct rbi_governance *file)
         *file = RBI_GOVERNANCE_NULL;
     }
     live_update_rights(daemon);
+    rbi_alarms_set(daemon);
 }

@@ -164,6 +164,7 @@ static struct rbi_cluster_health *health_of(struct rbi_daemon *daemon, struct rb
     const struct rbi_policy *policy = rbi_daemon_policy(daemon, cluster);
     health->daemon = daemon;
     health->cluster = cluster;
+    health->number = ++daemon->health.next_number;
     health->policy = policy->fingerprint;
     rbi_list_init(&health->in_changed);
     rbi_list_init(&health->in_clusters);
@@ -217,6 +218,19 @@ static void health_take(void *context, const struct rbi_outcome_news *news)
     counters->calls_lost += news->lost;
 }
 
+static void health_look(struct rbi_endpoint *caller)
+{
+    struct health_look look = {.daemon = caller->daemon, .caller = caller};
+    rbi_outcome_look(&caller->outcomes, rbi_loop_now_ns(caller->daemon->loop), health_take, &look);
+}
+
+void rbi_health_last_words(struct rbi_endpoint *caller)
+{
+    if (caller->outcomes.segment.base && !caller->daemon->stopping) {
+        health_look(caller);
+    }
+}
+
 static void health_sweep(void *context)
 {
     struct rbi_daemon *daemon = context;
@@ -225,11 +239,11 @@ static void health_sweep(void *context)
     {
         struct rbi_outcome_reader *reader =
             RBI_CONTAINER_OF(node, struct rbi_outcome_reader, in_readers);
-        struct health_look look = {
-            .daemon = daemon, .caller = RBI_CONTAINER_OF(reader, struct rbi_endpoint, outcomes)};
-        rbi_outcome_look(reader, now_ns, health_take, &look);
+        health_look(RBI_CONTAINER_OF(reader, struct rbi_endpoint, outcomes));
     }
-    if (health_judge(daemon, now_ns) || !rbi_list_empty(&daemon->health.readers)) {
+    const bool due = health_judge(daemon, now_ns);
+    rbi_alarms_sweep(daemon);
+    if (due || !rbi_list_empty(&daemon->health.readers) || rbi_alarms_wanted(daemon)) {
         health_arm(daemon);
     }
 }
@@ -256,6 +270,11 @@ void rbi_health_unreachable(struct rbi_endpoint *instance)
         rbi_shield_count(&health->shield, instance->instance, instance->incarnation, &outcomes);
         health_arm(daemon);
     }
+}
+
+void rbi_health_wake(struct rbi_daemon *daemon)
+{
+    health_arm(daemon);
 }
 
 void rbi_health_add_reader(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint)

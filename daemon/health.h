@@ -32,6 +32,7 @@ struct rbi_health_desk {
     struct rbi_loop_timer timer;
     struct rbi_loop_task publish;
     uint64_t random; /* state of a generator; for jitter only */
+    uint64_t next_number;
     uint64_t log_tat_ns;
     uint64_t logs_withheld;
 };
@@ -42,6 +43,7 @@ struct rbi_cluster_health {
     struct rbi_cluster *cluster;
     struct rbi_list in_clusters;
     struct rbi_list in_changed;
+    uint64_t number; /* grows along the list of all */
     struct rbi_shield_cluster shield;
     struct rbi_cluster_figures *figures; /* NULL: memory was short so far */
     uint64_t policy;                     /* fingerprint of the one in force */
@@ -76,6 +78,10 @@ void rbi_health_add_reader(struct rbi_daemon *daemon, struct rbi_endpoint *endpo
  * a failure at the caller, which policies with shield.split judge.
  */
 void rbi_health_unreachable(struct rbi_endpoint *instance);
+/** Sweeps go on from now: there is something to look at. */
+void rbi_health_wake(struct rbi_daemon *daemon);
+/** A link of a caller ends: takes what it has counted, while its calls over that still count. */
+void rbi_health_last_words(struct rbi_endpoint *caller);
 /** It has become visible or stopped being so, or its state or weight has changed. */
 void rbi_health_member(struct rbi_endpoint *endpoint);
 /** It is about to be freed: what it was to probe is free again. */

@@ -11,7 +11,6 @@
 #include "daemon/request.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 #define NS_PER_MS UINT64_C(1000000)
 /* Who has called the cluster within so long is likely to do so again before a probe is over. */
@@ -166,8 +165,6 @@ void rbi_health_endpoint_gone(struct rbi_endpoint *endpoint)
     if (!endpoint->daemon->stopping) {
         probe_end(endpoint, endpoint->health.probe.token, RBI_SHIELD_PROBE_CALLER_DIED);
     }
-    free(endpoint->health.figures);
-    endpoint->health.figures = NULL;
 }
 
 /* ---- the operator ------------------------------------------------------------------------- */

@@ -72,6 +72,9 @@ void rbi_interest_add(const struct rbi_request *request,
     }
     rbi_request_ok(request, request->daemon->registry.revision);
     rbi_watch_send_present(peer, kind, path);
+    if (kind == RBI_WATCH_PREFIX) {
+        rbi_alarms_send_present(peer, path);
+    }
 }
 
 void rbi_interest_remove(const struct rbi_request *request,

@@ -208,6 +208,8 @@ void rbi_link_end(struct rbi_link *link,
                   int code,
                   const char *text)
 {
+    rbi_health_last_words(link->requester);
+    rbi_health_last_words(link->server);
     if (link->server != silent) {
         link_tell_down(link, link->server, reason, text);
     }

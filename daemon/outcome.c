@@ -109,6 +109,16 @@ static void outcome_forget(struct rbi_outcome_base *base)
     base->active_ns = 0;
 }
 
+/** Nobody has the slot any more: what has come since is of who had it, up to the end. */
+static void outcome_last(const struct rbi_outcome_copy *last, struct rbi_outcome_news *news)
+{
+    const uint64_t bad = (uint64_t)news->failed + news->lost;
+    news->cluster = last->cluster;
+    news->instance = (int32_t)(uint32_t)last->who;
+    news->incarnation = (uint32_t)(last->who >> 32);
+    news->in_a_row = (uint32_t)rbi_min_u64(news->ok == 0 ? bad + last->in_a_row : 0, UINT32_MAX);
+}
+
 void rbi_outcome_look(struct rbi_outcome_reader *reader,
                       uint64_t now_ns,
                       rbi_outcome_fn fn,
@@ -129,14 +139,19 @@ void rbi_outcome_look(struct rbi_outcome_reader *reader,
         /* What came while it changed hands is nobody's; one that was free had nothing coming. */
         const bool same =
             base->last.who == 0 || (now.who == base->last.who && now.cluster == base->last.cluster);
-        const bool came = same && now.who != 0 && outcome_compare(i, &base->last, &now, &news);
-        base->last = now;
-        if (!same) {
-            outcome_forget(base);
+        const bool freed = base->last.who != 0 && now.who == 0;
+        const bool came =
+            (freed || (same && now.who != 0)) && outcome_compare(i, &base->last, &now, &news);
+        if (came && freed) {
+            outcome_last(&base->last, &news);
         }
+        base->last = now;
         if (came) {
             base->active_ns = reader->active_ns = now_ns;
             fn(context, &news);
+        }
+        if (!same) {
+            outcome_forget(base);
         }
     }
 }

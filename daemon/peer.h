@@ -50,6 +50,7 @@ struct rbi_peer {
     struct rbi_peer_token token;
     uint64_t last_event_revision; /* a change is told once, however many prefixes match */
     uint64_t last_node_revision;  /* the same of nodes */
+    uint64_t last_alarm;          /* and of alarms */
 
     /* In. */
     bool hello;        /* HELLO was answered */
@@ -160,6 +161,8 @@ RBI_MUST_CHECK int rbi_peer_try_send_with_fds(struct rbi_peer *peer,
 void rbi_peer_send_event(struct rbi_peer *peer, const struct rbi_wire_event *event);
 /** The same with a NODE_EVENT, to clients that know it. */
 void rbi_peer_send_node_event(struct rbi_peer *peer, const struct rbi_wire_node_event *event);
+/** The same with an ALARM. */
+void rbi_peer_send_alarm(struct rbi_peer *peer, const struct rbi_wire_alarm *alarm);
 void rbi_peer_send_error(
     struct rbi_peer *peer, uint32_t reply_to, int code, uint64_t link_id, const char *format, ...)
     RBI_PRINTF(5, 6);

@@ -231,6 +231,13 @@ void rbi_peer_send_node_event(struct rbi_peer *peer, const struct rbi_wire_node_
     }
 }
 
+void rbi_peer_send_alarm(struct rbi_peer *peer, const struct rbi_wire_alarm *alarm)
+{
+    if (rbi_wire_type_protocol(RBI_WIRE_ALARM) <= peer->protocol) {
+        out_event(peer, RBI_WIRE_ALARM, alarm);
+    }
+}
+
 void rbi_peer_send_error(
     struct rbi_peer *peer, uint32_t reply_to, int code, uint64_t link_id, const char *format, ...)
 {
@@ -252,6 +259,7 @@ static void out_resync(struct rbi_peer *peer)
         peer->events_lost = false;
         peer->daemon->counters.resyncs++;
         rbi_peer_send(peer, RBI_WIRE_RESYNC, &resync, 0);
+        rbi_watch_send_alarms(peer);
     }
 }
 

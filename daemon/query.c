@@ -115,6 +115,81 @@ static enum row_result query_next_link(struct rbi_peer *peer)
     return ROW_NONE;
 }
 
+/* ---- calls and alarms ------------------------------------------------------------------- */
+
+static bool query_wants_path(struct rbi_peer *peer, const struct rbi_text *path)
+{
+    const struct rbi_text *prefix = &peer->query.prefix;
+    struct rbi_text why;
+    return (prefix->length == 0 ||
+            rbi_path_has_prefix(path->bytes, path->length, prefix->bytes, prefix->length)) &&
+           rbi_rights_may_path(peer, RBI_ACL_WATCH, path->bytes, path->length, &why);
+}
+
+static enum row_result query_next_cluster_calls(struct rbi_peer *peer)
+{
+    struct rbi_query_run *run = &peer->query;
+    RBI_LIST_EACH(node, spare, &peer->daemon->health.clusters)
+    {
+        const struct rbi_cluster_health *health =
+            RBI_CONTAINER_OF(node, struct rbi_cluster_health, in_clusters);
+        if (health->number <= run->cursor || !query_wants_path(peer, &health->cluster->path)) {
+            continue;
+        }
+        struct rbi_wire_row_calls row = {.path = health->cluster->path};
+        rbi_figures_cluster_row(health->figures, rbi_loop_now_ns(peer->daemon->loop), &row);
+        const enum row_result result = query_row(peer, RBI_WIRE_ROW_CALLS, &row, NULL, 0);
+        if (result == ROW_SENT) {
+            run->cursor = health->number;
+        }
+        return result;
+    }
+    return ROW_NONE;
+}
+
+static enum row_result query_next_instance_calls(struct rbi_peer *peer)
+{
+    struct rbi_query_run *run = &peer->query;
+    RBI_LIST_EACH(node, spare, &peer->daemon->registry.endpoints)
+    {
+        const struct rbi_endpoint *endpoint =
+            RBI_CONTAINER_OF(node, struct rbi_endpoint, in_registry);
+        if (endpoint->number <= run->cursor || !endpoint->health.figures ||
+            !query_wants(peer, endpoint)) {
+            continue;
+        }
+        struct rbi_wire_row_calls row = {.path = endpoint->path};
+        rbi_figures_instance_row(endpoint->health.figures, &row);
+        const enum row_result result = query_row(peer, RBI_WIRE_ROW_CALLS, &row, NULL, 0);
+        if (result == ROW_SENT) {
+            run->cursor = endpoint->number;
+        }
+        return result;
+    }
+    return ROW_NONE;
+}
+
+static enum row_result query_next_alarm(struct rbi_peer *peer)
+{
+    struct rbi_query_run *run = &peer->query;
+    RBI_LIST_EACH(node, spare, &peer->daemon->alarms.entries)
+    {
+        const struct rbi_alarm_entry *entry =
+            RBI_CONTAINER_OF(node, struct rbi_alarm_entry, in_desk);
+        if (entry->number <= run->cursor || !query_wants_path(peer, &entry->path)) {
+            continue;
+        }
+        struct rbi_wire_row_alarm row;
+        rbi_alarm_row(peer->daemon, entry, &row);
+        const enum row_result result = query_row(peer, RBI_WIRE_ROW_ALARM, &row, NULL, 0);
+        if (result == ROW_SENT) {
+            run->cursor = entry->number;
+        }
+        return result;
+    }
+    return ROW_NONE;
+}
+
 /* ---- status ---------------------------------------------------------------------------- */
 
 typedef void (*status_fn)(struct rbi_daemon *daemon, struct rbi_wire_row_status *row);
@@ -185,6 +260,11 @@ static void status_revision(struct rbi_daemon *daemon, struct rbi_wire_row_statu
     row->value = daemon->registry.revision;
 }
 
+static void status_alarms(struct rbi_daemon *daemon, struct rbi_wire_row_status *row)
+{
+    row->value = daemon->alarms.firing;
+}
+
 static void status_directory(struct rbi_daemon *daemon, struct rbi_wire_row_status *row)
 {
     row->value = daemon->publish.segment.size;
@@ -235,6 +315,7 @@ static const struct {
     {"nodes", status_nodes},
     {"slot_tables", status_tables},
     {"revision", status_revision},
+    {"alarms_firing", status_alarms},
     {"directory_bytes", status_directory},
     {"directory_growths", status_growths},
     {"connections_without_descriptors", status_refused},
@@ -285,6 +366,12 @@ static enum row_result query_next(struct rbi_peer *peer)
         return query_next_endpoint(peer);
     case RBI_QUERY_LINKS:
         return query_next_link(peer);
+    case RBI_QUERY_ALARMS:
+        return query_next_alarm(peer);
+    case RBI_QUERY_CLUSTER_CALLS:
+        return query_next_cluster_calls(peer);
+    case RBI_QUERY_INSTANCE_CALLS:
+        return query_next_instance_calls(peer);
     }
     return ROW_NONE;
 }

@@ -39,6 +39,7 @@ struct rbi_cluster {
     struct rbi_absent absent;           /* died just now, their slots wait */
     struct rbi_cluster_health *health;  /* NULL: nobody has called it yet */
     struct rbi_list in_reported;        /* clusters that are weighed by reports */
+    uint64_t alarm_generation;          /* of the rules that were looked at for it */
     struct rbi_list in_idle;            /* clusters without members, the oldest first */
     uint64_t empty_ns;                  /* since when, while it is in that list */
     bool known;                         /* somebody was in it, or made it: kept (known.h) */

@@ -240,6 +240,18 @@ void rbi_watch_send_all_present(struct rbi_peer *peer)
             rbi_node_send_present(peer, &watch->prefix->path);
         }
     }
+    rbi_watch_send_alarms(peer);
+}
+
+void rbi_watch_send_alarms(struct rbi_peer *peer)
+{
+    RBI_LIST_EACH(node, spare, &peer->watches)
+    {
+        const struct watch *watch = RBI_CONTAINER_OF(node, struct watch, in_peer);
+        if (watch->kind == RBI_WATCH_PREFIX) {
+            rbi_alarms_send_present(peer, &watch->prefix->path);
+        }
+    }
 }
 
 static void watch_notify_prefix(struct rbi_daemon *daemon,

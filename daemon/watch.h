@@ -45,6 +45,8 @@ void rbi_watch_send_present(struct rbi_peer *peer,
                             const struct rbi_text *path);
 /** The same for all that a client watches: after it has been given rights. */
 void rbi_watch_send_all_present(struct rbi_peer *peer);
+/** Sends all alarms that fire at and below what a client watches. */
+void rbi_watch_send_alarms(struct rbi_peer *peer);
 /** Calls for each client that watches a path or what is above it, also more than once. */
 void rbi_watch_each(struct rbi_daemon *daemon,
                     const char *path,

@@ -55,6 +55,7 @@ void rbi_close_in_child(struct ringbus *bus)
     free(bus->ends);
     free(bus->due);
     rbi_watched_deinit(&bus->watches);
+    rbi_alarm_sights_deinit(&bus->alarms);
     free(bus->gone);
     rbi_events_deinit(&bus->events);
     rbi_owned_free(bus);

@@ -33,6 +33,7 @@ void rbi_handle_free(struct ringbus *bus)
     }
     free(bus->clusters);
     rbi_watched_deinit(&bus->watches);
+    rbi_alarm_sights_deinit(&bus->alarms);
     rbi_nodes_close(bus);
     rbi_events_deinit(&bus->events);
     rbi_owned_free(bus);

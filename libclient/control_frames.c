@@ -126,6 +126,9 @@ static void on_registered(struct ringbus *bus,
     }
     (void)snprintf(bus->self_path, sizeof bus->self_path, "%s", body->path.bytes);
     control->cookie = body->cookie;
+    if (back && control->daemon_incarnation != control->hello_incarnation) {
+        rbi_alarm_sights_over(bus);
+    }
     /* Not before: one that we left half-registered has not given us anything. */
     control->daemon_incarnation = control->hello_incarnation;
     control->slot = body->slot;
@@ -429,6 +432,9 @@ void rbi_control_frame(struct ringbus *bus,
         break;
     case RBI_WIRE_NODE_EVENT:
         rbi_nodes_event(bus, &body->node_event);
+        break;
+    case RBI_WIRE_ALARM:
+        rbi_alarm_sights_event(bus, &body->alarm);
         break;
     case RBI_WIRE_INTRODUCED:
         on_introduced(bus, &body->introduced, fds);

@@ -113,10 +113,13 @@ void rbi_events_flush(struct ringbus *bus)
                                             .method = queued.method,
                                             .revision = node != NULL ? node->revision : 0,
                                             .value = node != NULL ? node->value : NULL,
-                                            .value_size = node != NULL ? node->size : 0};
+                                            .value_size = node != NULL ? node->size : 0,
+                                            .alarm =
+                                                queued.alarm != NULL ? &queued.alarm->alarm : NULL};
         call_back(bus, &event);
         free(queued.slots);
         free(queued.node);
+        free(queued.alarm);
     }
     if (events->lost) {
         events->lost = false;
@@ -137,7 +140,11 @@ void rbi_emit(struct ringbus *bus, const struct ringbus_event *event)
 void rbi_events_deinit(struct rbi_events *events)
 {
     for (unsigned i = 0; i < events->count; i++) {
-        free(events->items[(events->first + i) & (events->room - 1)].slots);
+        const struct rbi_queued_event *event =
+            &events->items[(events->first + i) & (events->room - 1)];
+        free(event->slots);
+        free(event->node);
+        free(event->alarm);
     }
     free(events->items);
 }

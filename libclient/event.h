@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct rbi_alarm_news;
 struct rbi_node_call;
 struct rbi_node_news;
 struct ringbus;
@@ -25,8 +26,9 @@ struct rbi_queued_event {
     uint64_t epoch;
     uint64_t count;
     uint32_t method;
-    struct rbi_node_news *node; /* from malloc; or NULL */
-    struct rbi_node_call *call; /* not an event, but the end of that; or NULL */
+    struct rbi_node_news *node;   /* from malloc; or NULL */
+    struct rbi_alarm_news *alarm; /* the same */
+    struct rbi_node_call *call;   /* not an event, but the end of that; or NULL */
     struct rbi_pidf peer;
     char path[RBI_PATH_MAX + 1];
 };

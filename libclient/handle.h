@@ -5,6 +5,7 @@
 #include "bus/directory.h"
 #include "bus/link.h"
 #include "bus/pidf.h"
+#include "libclient/alarms.h"
 #include "libclient/control.h"
 #include "libclient/delay.h"
 #include "libclient/divert.h"
@@ -122,6 +123,7 @@ struct ringbus {
     struct rbi_cluster **clusters;
     struct rbi_watches watches;
     struct rbi_nodes nodes;
+    struct rbi_alarm_sights alarms;
     struct rbi_hooks *hooks; /* NULL: ringbus_hook() was not called */
     struct rbi_owned *owned; /* NULL: the option slots was not given */
     struct rbi_control control;

@@ -374,6 +374,7 @@ static int do_unwatch(struct ringbus *bus, const char *prefix)
                     (watches->count - i) * sizeof *watches->prefixes);
             rbi_watched_forget_unwatched(bus);
             rbi_nodes_unwatched(bus);
+            rbi_alarm_sights_unwatched(bus);
             return 0;
         }
     }

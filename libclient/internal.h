@@ -24,6 +24,7 @@
 #include "bus/wire.h"
 #include "bus/wire_stream.h"
 #include "libclient/address.h"
+#include "libclient/alarms.h"
 #include "libclient/attributes.h"
 #include "libclient/bound.h"
 #include "libclient/choice.h"

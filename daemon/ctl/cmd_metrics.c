@@ -7,6 +7,7 @@
  */
 #include "bus/directory.h"
 #include "daemon/ctl/metrics.h"
+#include "daemon/ctl/metrics_calls.h"
 #include "daemon/ctl/rows.h"
 #include "shm/layout.h"
 
@@ -58,7 +59,7 @@ static int daemon_print(struct rbi_ctl_control *control)
 
 /* ---- instances ------------------------------------------------------------------------------ */
 
-enum figure { READY, SHIELDED, WEIGHT, LINKS, AGE };
+enum figure { READY, SHIELDED, PANIC, WEIGHT, LINKS, AGE };
 
 static const struct {
     const char *name;
@@ -66,6 +67,7 @@ static const struct {
 } figures[] = {
     [READY] = {"ready", "1 when it is dispatched to."},
     [SHIELDED] = {"shielded", "1 when its calls failed too often, until it is well again."},
+    [PANIC] = {"panic", "1 while the shields of its cluster are ignored."},
     [WEIGHT] = {"weight", "Its share of dispatch."},
     [LINKS] = {"links", "Its links."},
     [AGE] = {"age_ms", "Time since it was registered."},
@@ -78,6 +80,8 @@ static uint64_t figure_of(const struct rbi_wire_row_endpoint *row, enum figure f
         return row->state == RBI_ENDPOINT_READY;
     case SHIELDED:
         return row->health == RBI_HEALTH_OPEN || row->health == RBI_HEALTH_HALF_OPEN;
+    case PANIC:
+        return row->panic;
     case WEIGHT:
         return row->weight;
     case LINKS:
@@ -149,6 +153,7 @@ int rbi_ctl_metrics(const struct rbi_ctl_args *args)
     if (r == RBI_CTL_OK) {
         figures_print(&rows);
         counters_print(&rows);
+        r = rbi_ctl_metrics_calls(&control, prefix);
     }
     rbi_ctl_rows_deinit(&rows);
     rbi_ctl_control_deinit(&control);

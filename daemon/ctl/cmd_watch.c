@@ -51,6 +51,8 @@ static const char *event_name(enum ringbus_event_type type)
         [RINGBUS_EVENT_NODE_CREATED] = "NODE_CREATED",
         [RINGBUS_EVENT_NODE_CHANGED] = "NODE_CHANGED",
         [RINGBUS_EVENT_NODE_REMOVED] = "NODE_REMOVED",
+        [RINGBUS_EVENT_ALARM_FIRING] = "ALARM_FIRING",
+        [RINGBUS_EVENT_ALARM_RESOLVED] = "ALARM_RESOLVED",
     };
     return (size_t)type < RBI_ARRAY_SIZE(names) ? names[type] : NULL;
 }
@@ -93,6 +95,30 @@ static void node_text(const struct ringbus_event *event)
     }
 }
 
+static void alarm_json(struct rbi_ctl_json *json, const struct ringbus_event *event)
+{
+    rbi_ctl_json_text(json, "path", event->path);
+    rbi_ctl_json_text(json, "rule", event->alarm->rule);
+    rbi_ctl_json_text(json, "metric", event->alarm->metric);
+    if (event->alarm->known != 0) {
+        rbi_ctl_json_real(json, "value", event->alarm->value);
+    }
+    rbi_ctl_json_text(json, "op", event->alarm->below != 0 ? "<" : ">");
+    rbi_ctl_json_real(json, "threshold", event->alarm->threshold);
+}
+
+static void alarm_text(const struct ringbus_event *event)
+{
+    const struct ringbus_alarm *alarm = event->alarm;
+    printf(" %s %s %s ", event->path, alarm->rule, alarm->metric);
+    if (alarm->known != 0) {
+        printf("%.10g", alarm->value);
+    } else {
+        printf("unknown");
+    }
+    printf(", threshold %s %.10g", alarm->below != 0 ? "<" : ">", alarm->threshold);
+}
+
 static void print_json(const struct ringbus_event *event, const struct ringbus_instance *instance)
 {
     struct rbi_ctl_json json;
@@ -100,6 +126,8 @@ static void print_json(const struct ringbus_event *event, const struct ringbus_i
     rbi_ctl_json_text(&json, "event", event_name(event->type));
     if (is_node(event)) {
         node_json(&json, event);
+    } else if (event->alarm != NULL) {
+        alarm_json(&json, event);
     } else if (event->path != NULL && *event->path != '\0') {
         rbi_ctl_json_text(&json, "path", event->path);
         rbi_ctl_json_u64(&json, "incarnation", event->addr.incarnation);
@@ -119,6 +147,8 @@ static void print_text(const struct ringbus_event *event, const struct ringbus_i
     printf("%-8s", event_name(event->type));
     if (is_node(event)) {
         node_text(event);
+    } else if (event->alarm != NULL) {
+        alarm_text(event);
     } else if (event->path != NULL && *event->path != '\0') {
         printf(" %s", event->path);
     }

@@ -13,13 +13,23 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
     {"metrics", "[PREFIX]", 0, 1, RBI_CTL_SOCKET | RBI_CTL_WAIT,
      "the same, and figures of instances, for Prometheus",
      "In its text format, for a collector that reads files or runs commands. Series: a fixed\n"
-     "number, and some for each instance at or below PREFIX that is registered now.\n",
+     "number, and some for each instance at or below PREFIX that is registered now, each cluster\n"
+     "that was called, and each alarm.\n",
      rbi_ctl_metrics},
     {"ls", "[PREFIX]", 0, 1, RBI_CTL_BUS | RBI_CTL_ALL, "endpoints below a prefix",
      "Prints one line for each endpoint: path, state, health as the daemon found it (ok,\n"
      "shielded, probed, ramp), weight, links, process, age, program.\n"
      "Endpoints without a path of their own are left out unless --all is given.\n",
      rbi_ctl_ls},
+    {"deps", "[PREFIX]", 0, 1, RBI_CTL_BUS | RBI_CTL_ALL, "which cluster calls which",
+     "One line for each pair of clusters between which there are links, the one that asked for\n"
+     "them first, when one of them lies at or below PREFIX. With --all of instances.\n",
+     rbi_ctl_deps},
+    {"alarms", "[PREFIX]", 0, 1, RBI_CTL_BUS | RBI_CTL_ALL, "alarms that fire, or are about to",
+     "Of the rules in \"alarms\" of the configuration, for clusters at or below PREFIX: pending,\n"
+     "firing, or clearing, since when, the figure as it is now, and the threshold. With --all\n"
+     "those too with which all is well.\n",
+     rbi_ctl_alarms},
     {"show", "PATH", 1, 1, RBI_CTL_BUS, "endpoints in full: state, links, counters",
      "PATH is an instance, a cluster or a shorter prefix. The counters come from the memory\n"
      "of the endpoints themselves; in text, those that are 0 are left out.\n",
@@ -39,8 +49,8 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
      "As the configuration says, in \"describe\"; whether anybody is there or not.\n",
      rbi_ctl_describe},
     {"watch", "[PREFIX]", 0, 1, RBI_CTL_BUS | RBI_CTL_COUNT,
-     "changes of instances and nodes, as they come",
-     "Begins with a line for each instance and each node that is there; --count ends after as\n"
+     "changes of instances, nodes and alarms, as they come",
+     "Begins with a line for each instance, node and alarm that is there; --count ends after as\n"
      "many lines. PREFIX may be a node's path too.\n",
      rbi_ctl_watch},
     {"get", "PATH", 1, 1, RBI_CTL_BUS, "what is at a path of the node tree, and below it",
@@ -103,7 +113,7 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
      "against it. For its own user and root, and whom the rules let administer it.\n",
      rbi_ctl_unshield},
     {"apply", "FILE", 1, 1, RBI_CTL_CHANGE | RBI_CTL_DRY_RUN,
-     "makes clusters, instances, realms and rights hold",
+     "makes clusters, instances, realms, rights and alarms hold",
      "FILE, or - for standard input, is YAML with these sections. It holds at once, above the\n"
      "daemon's own file and below single changes (isolate, weight and the like), in the place of\n"
      "what was applied before, and over restarts. All of it or nothing: errors are printed as\n"

@@ -152,6 +152,8 @@ uint64_t rbi_ctl_now_ns(void);
 int rbi_ctl_status(const struct rbi_ctl_args *args);
 int rbi_ctl_metrics(const struct rbi_ctl_args *args);
 int rbi_ctl_ls(const struct rbi_ctl_args *args);
+int rbi_ctl_deps(const struct rbi_ctl_args *args);
+int rbi_ctl_alarms(const struct rbi_ctl_args *args);
 int rbi_ctl_show(const struct rbi_ctl_args *args);
 int rbi_ctl_explain(const struct rbi_ctl_args *args);
 int rbi_ctl_watch(const struct rbi_ctl_args *args);

@@ -28,8 +28,9 @@ void rbi_ctl_label_format(const char *text, char *out)
 bool rbi_ctl_figure_is_gauge(const char *name)
 {
     static const char *const gauges[] = {
-        "uptime_ms", "connections", "endpoints",   "clusters",        "links",
-        "watches",   "nodes",       "slot_tables", "directory_bytes", "descriptors_in_flight"};
+        "uptime_ms",    "connections", "endpoints",   "clusters",        "links",
+        "watches",      "nodes",       "slot_tables", "directory_bytes", "descriptors_in_flight",
+        "alarms_firing"};
     for (size_t i = 0; i < RBI_ARRAY_SIZE(gauges); i++) {
         if (strcmp(name, gauges[i]) == 0) {
             return true;

@@ -82,7 +82,7 @@ holds "ringbus_daemon_info{version=" "$work/out"
 holds "ringbus_instance_ready{path=\"$group/Echo/1\"} 1" "$work/out"
 holds "# TYPE ringbus_instance_sent_total counter" "$work/out"
 # Every line is a comment or a series with a number, and no series comes twice.
-[ -z "$(grep -vE '^(# (HELP|TYPE) ringbus_[a-z_]+ .+|ringbus_[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9]+)$' "$work/out")" ] || fail "metrics: no line of the format"
+[ -z "$(grep -vE '^(# (HELP|TYPE) ringbus_[a-z_]+ .+|ringbus_[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+)$' "$work/out")" ] || fail "metrics: no line of the format"
 expect 0 "$CTL" metrics
 [ -z "$(grep -v '^#' "$work/out" | sed 's/ [0-9]*$//' | sort | uniq -d)" ] || fail "metrics: a series comes twice"
 expect 0 "$CTL" metrics $group/Nobody
@@ -103,6 +103,22 @@ holds "200 sent, 200 answered, min " "$work/out"
 expect 0 "$CTL" ping --count 2 --interval 1ms --json $group/Echo
 json "$work/out"
 [ "$(wc -l <"$work/out")" -eq 3 ] || fail "ping: $(cat "$work/out")"
+# Features J4: what the callers have counted, summed, as a histogram that grows.
+metrics_say() { "$CTL" metrics $group/Echo >"$work/metrics" && grep -q "$1" "$work/metrics"; }
+until_true "metrics: no calls to Echo" metrics_say "ringbus_cluster_calls_ok_total{path=\"$group/Echo\"} [1-9]"
+holds "# TYPE ringbus_cluster_latency_seconds histogram" "$work/metrics"
+holds "ringbus_cluster_latency_quantile_seconds{path=\"$group/Echo\",quantile=\"0.99\"}" "$work/metrics"
+holds "ringbus_instance_latency_quantile_seconds{path=\"$group/Echo/1\",quantile=\"0.5\"}" "$work/metrics"
+in_buckets=$(sed -n 's/^ringbus_cluster_latency_seconds_bucket{.*le="+Inf"} //p' "$work/metrics")
+in_count=$(sed -n 's/^ringbus_cluster_latency_seconds_count{.*} //p' "$work/metrics")
+[ "$in_buckets" -gt 0 ] && [ "$in_buckets" = "$in_count" ] || fail "metrics: $in_buckets in buckets, $in_count in all"
+[ -z "$(grep -vE '^(# (HELP|TYPE) ringbus_[a-z_]+ .+|ringbus_[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+)$' "$work/metrics")" ] || fail "metrics: no line of the format"
+# Who calls whom (features J38), and what fires.
+expect 0 "$CTL" deps
+expect 0 "$CTL" deps --json $group/Echo
+[ ! -s "$work/out" ] || json "$work/out"
+expect 0 "$CTL" alarms
+expect 2 "$CTL" alarms nonsense
 expect 0 "$CTL" show $group/Echo/1
 holds "received " "$work/out"
 expect 0 "$CTL" show --json $group/Echo/1

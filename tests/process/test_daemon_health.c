@@ -205,6 +205,38 @@ static void test_adopt_larger_goes_on_and_refuses_what_cannot_be(void **state)
     rbi_segment_deinit(&wrong);
 }
 
+/* Features J4: what ended before the slot was given back is of who had it. */
+static void test_look_takes_the_last_words(void **state)
+{
+    (void)state;
+    struct rbi_segment segment;
+    struct rbi_outcome_reader reader;
+    make(&segment, SLOTS);
+    struct rbi_outcome *slot = slot_of(&segment, 2);
+    rbi_outcome_reader_init(&reader);
+    assert_int_equal(rbi_outcome_adopt(&reader, segment.fd, segment.size, true), 0);
+    rbi_outcome_name(slot, 77, rbi_outcome_who(5, 9));
+    rbi_store_rlx(&slot->lost, 2);
+    rbi_store_rlx(&slot->in_a_row, 2);
+    bump(&segment);
+    assert_int_equal(look(&reader, 1).last.lost, 2);
+    rbi_store_rlx(&slot->lost, 5);
+    rbi_outcome_name(slot, 0, 0);
+    bump(&segment);
+    const struct seen seen = look(&reader, 2);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.last.cluster, 77);
+    assert_int_equal(seen.last.instance, 5);
+    assert_int_equal(seen.last.incarnation, 9);
+    assert_int_equal(seen.last.lost, 3);
+    assert_int_equal(seen.last.in_a_row, 5);
+    rbi_outcome_name(slot, 77, rbi_outcome_who(6, 9));
+    bump(&segment);
+    assert_int_equal(look(&reader, 3).count, 0); /* and nothing of it the next one's */
+    rbi_outcome_reader_deinit(&reader);
+    rbi_segment_deinit(&segment);
+}
+
 /** How many calls of one time came in a slot since this was last asked. */
 static uint32_t timed(struct rbi_outcome_reader *reader, uint32_t slot, uint32_t bucket)
 {
@@ -236,7 +268,7 @@ static void test_latency_tells_what_has_come_under_this_name(void **state)
     rbi_outcome_timed(slot, 30);
     rbi_outcome_name(slot, 0, 0);
     bump(&segment);
-    (void)look(&reader, 2);
+    assert_int_equal(look(&reader, 2).count, 0); /* no call has ended by that */
     rbi_outcome_clear(slot);
     rbi_outcome_timed(slot, 40);
     rbi_outcome_name(slot, 77, rbi_outcome_who(6, 9));
@@ -419,6 +451,7 @@ int main(void)
         cmocka_unit_test(test_look_takes_nothing_of_another_name),
         cmocka_unit_test(test_look_takes_what_a_fresh_one_has_counted),
         cmocka_unit_test(test_look_bounds_what_a_liar_says),
+        cmocka_unit_test(test_look_takes_the_last_words),
         cmocka_unit_test(test_latency_tells_what_has_come_under_this_name),
         cmocka_unit_test(test_adopt_larger_goes_on_and_refuses_what_cannot_be),
         cmocka_unit_test(test_idle_callers_cost_next_to_nothing),

@@ -35,7 +35,7 @@ _ringbusctl() {
     done
     case $command in
     check | apply | diff) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-    ls | metrics | show | explain | describe | watch | send | recv | call | ping | drain | undrain | unshield | get | create | set | rm | isolate | stage | weight | move | limit | mock)
+    ls | metrics | deps | alarms | show | explain | describe | watch | send | recv | call | ping | drain | undrain | unshield | get | create | set | rm | isolate | stage | weight | move | limit | mock)
         mapfile -t COMPREPLY < <(compgen -W "$("$program" ls --json --timeout 500ms "${socket[@]}" 2>/dev/null | _ringbusctl_members path)" -- "$cur")
         ;;
     esac

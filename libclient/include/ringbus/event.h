@@ -107,12 +107,33 @@ enum ringbus_event_type {
      */
     RINGBUS_EVENT_NODE_REMOVED = 26,
     /**
+     * A figure of a cluster at or below a watched prefix has been beyond the threshold of a rule
+     * of `alarms` for as long as that says, or is so when the watch begins: alarm, and path of
+     * the cluster. Comes once.
+     */
+    RINGBUS_EVENT_ALARM_FIRING = 27,
+    /**
+     * It has been back for as long as the rule says; or the rule, or the daemon that judged it,
+     * is gone: then what still is so fires anew, in its time.
+     */
+    RINGBUS_EVENT_ALARM_RESOLVED = 28,
+    /**
      * An instance has dropped one-way messages of this endpoint, for error: RINGBUS_E_DENIED, there
      * is no right to them, or not any more. count says how many since it was last told, method
      * that of the last; once a second and link at most. What the library here knows of rights it
      * refuses in the call: these were on their way when a rule changed.
      */
     RINGBUS_EVENT_REFUSED = 29
+};
+
+/** What fires. Texts are lent with the event. */
+struct ringbus_alarm {
+    const char *rule;   /**< its id */
+    const char *metric; /**< "error_ratio", "p99_us" and so on, as in the configuration */
+    int below;          /**< 1: it fires below the threshold, else above */
+    int known;          /**< 0: there is no value, as of an error ratio without calls */
+    double value;       /**< ratios of 1, times in microseconds; as it was then */
+    double threshold;
 };
 
 /** Slots first to last of the key space, both inclusive. */
@@ -151,6 +172,7 @@ struct ringbus_event {
     size_t value_size;
     uint64_t count;  /**< REFUSED: messages */
     uint32_t method; /**< REFUSED: of the last of them; 0 when it said none */
+    const struct ringbus_alarm *alarm; /**< ALARM_*; else NULL */
 };
 
 typedef void (*ringbus_event_fn)(struct ringbus *bus,
