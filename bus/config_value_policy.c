@@ -269,12 +269,6 @@ parse_range(const char *text, size_t length, char *member, struct rbi_config_fau
 
 /* ---- texts ------------------------------------------------------------------------------ */
 
-static bool label_byte(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c != '\0' && strchr("_.-*:,=", c) != NULL);
-}
-
 static int parse_label(const struct rbi_config_key *key,
                        const char *text,
                        size_t length,
@@ -286,7 +280,7 @@ static int parse_label(const struct rbi_config_key *key,
         return 1;
     }
     for (size_t i = 0; i < length; i++) {
-        if (!label_byte(text[i])) {
+        if (!rbi_label_byte(text[i])) {
             return 1;
         }
     }
@@ -303,21 +297,13 @@ static int parse_place(const struct rbi_config_key *key,
                        struct rbi_config_fault *fault)
 {
     char place[RBI_LABEL_MAX + 1] = {0};
-    struct rbi_label_set set;
     if (length > RBI_LABEL_MAX || memchr(text, '\0', length)) {
         HINT(fault, "it has %zu bytes", length);
         return 1;
     }
     memcpy(place, text, length);
-    const bool is_set = key->type == RBI_CONFIG_TYPE_SET;
-    if (length > 0 && !(is_set ? rbi_label_set_parse(place, &set)
-                               : rbi_label_idc_parse(place).group.length > 0)) {
+    if (!(key->type == RBI_CONFIG_TYPE_SET ? rbi_label_set_valid : rbi_label_idc_valid)(place)) {
         return 1;
-    }
-    for (size_t i = 0; i < length; i++) {
-        if (!label_byte(text[i]) && (is_set || text[i] != '/')) {
-            return 1;
-        }
     }
     memcpy(member, place, sizeof place);
     return 0;

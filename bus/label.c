@@ -9,10 +9,16 @@ bool rbi_label_equal(struct rbi_label_part a, struct rbi_label_part b)
     return a.length == b.length && (a.length == 0 || memcmp(a.text, b.text, a.length) == 0);
 }
 
-static bool label_byte(char c)
+/* Of a set's parts: fewer, so that "." and "*" have their meaning. */
+static bool set_byte(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '-';
+}
+
+bool rbi_label_byte(char c)
+{
+    return set_byte(c) || (c != '\0' && strchr(".*:,=", c) != NULL);
 }
 
 /* Up to the next @p separator, which is skipped. */
@@ -33,7 +39,7 @@ static bool set_part(const char **rest, struct rbi_label_part *part)
     *part = take(rest, '.');
     bool valid = part->length > 0;
     for (size_t i = 0; valid && i < part->length; i++) {
-        valid = label_byte(part->text[i]);
+        valid = set_byte(part->text[i]);
     }
     return valid;
 }
@@ -53,6 +59,12 @@ bool rbi_label_set_parse(const char *text, struct rbi_label_set *set)
     }
     *set = read;
     return true;
+}
+
+bool rbi_label_set_valid(const char *text)
+{
+    struct rbi_label_set set;
+    return text[0] == '\0' || rbi_label_set_parse(text, &set);
 }
 
 bool rbi_label_set_same_area(const struct rbi_label_set *a, const struct rbi_label_set *b)
@@ -89,6 +101,15 @@ struct rbi_label_idc rbi_label_idc_parse(const char *text)
     return idc;
 }
 
+bool rbi_label_idc_valid(const char *text)
+{
+    bool valid = text[0] == '\0' || rbi_label_idc_parse(text).group.length > 0;
+    for (; valid && *text != '\0'; text++) {
+        valid = rbi_label_byte(*text) || *text == '/';
+    }
+    return valid;
+}
+
 bool rbi_label_idc_covers(const char *pattern, const char *text)
 {
     const struct rbi_label_idc wanted = rbi_label_idc_parse(pattern);
@@ -98,6 +119,14 @@ bool rbi_label_idc_covers(const char *pattern, const char *text)
 }
 
 /* ---- tags ------------------------------------------------------------------------------- */
+
+bool rbi_label_tags_valid(const char *list)
+{
+    while (rbi_label_byte(*list)) {
+        list++;
+    }
+    return *list == '\0';
+}
 
 bool rbi_label_next_tag(const char **rest, struct rbi_label_part *tag)
 {

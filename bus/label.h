@@ -8,7 +8,8 @@
  * The group is where it stands: the smallest unit of a location, a room or a rack row. The zone is
  * the logical group that several such groups belong to.
  *
- * Texts are terminated. One that is not of its form counts as not given.
+ * Texts are terminated. One that is not of its form counts as not given: so whoever takes one from
+ * outside refuses it, or what was to be kept apart would mix without a word.
  */
 #include "shm/base.h"
 
@@ -18,6 +19,8 @@ struct rbi_label_part {
     size_t length; /* 0: not given */
 };
 
+/** Whether a byte may stand in labels: [A-Za-z0-9_.*:,=-]. */
+bool rbi_label_byte(char c);
 /** Two parts with the same bytes; two that are not given are equal. */
 bool rbi_label_equal(struct rbi_label_part a, struct rbi_label_part b);
 
@@ -36,6 +39,8 @@ struct rbi_label_set {
  * @retval false  not a set, or ""; @p set is untouched
  */
 bool rbi_label_set_parse(const char *text, struct rbi_label_set *set);
+/** Whether a text is a set, or "". */
+bool rbi_label_set_valid(const char *text);
 /** Same name and area. */
 bool rbi_label_set_same_area(const struct rbi_label_set *a, const struct rbi_label_set *b);
 /** Whether @p pattern names @p text: equal, or a set of its area when its group is "*". */
@@ -48,6 +53,8 @@ struct rbi_label_idc {
     struct rbi_label_part zone;
 };
 
+/** Whether a text is a location of bytes of labels, or "". */
+bool rbi_label_idc_valid(const char *text);
 /** Takes a location apart; more than one "/", or a part that is empty: not given. */
 struct rbi_label_idc rbi_label_idc_parse(const char *text);
 /** Whether @p pattern names @p text: the same group, and the same zone if the pattern has one. */
@@ -55,6 +62,8 @@ bool rbi_label_idc_covers(const char *pattern, const char *text);
 
 /* ---- tags ------------------------------------------------------------------------------- */
 
+/** Whether a list has bytes of labels only; it may be "". */
+bool rbi_label_tags_valid(const char *list);
 /** Walks a list: @p rest is the list at first. @retval false no more. Empty ones are skipped. */
 bool rbi_label_next_tag(const char **rest, struct rbi_label_part *tag);
 /** Whether @p tag, not empty, is one of the list. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "bus/label.h"
 #include "daemon/code.h"
 #include "daemon/daemon.h"
-#include "daemon/numa.h"
 #include "daemon/log.h"
+#include "daemon/numa.h"
 #include "daemon/request.h"
 
 #include <errno.h>
@@ -13,6 +14,23 @@
 
 #define ANONYMOUS_PREFIX  "/anon/"
 #define SEGMENT_BYTES_MAX (UINT64_C(4) << 30)
+
+static bool label_fits(const struct rbi_text *label, bool (*is_valid)(const char *text))
+{
+    return strlen(label->bytes) == label->length && is_valid(label->bytes);
+}
+
+/** @return the form that one of the labels has not; NULL: all have theirs */
+static const char *registration_wrong_label(const struct rbi_wire_registration *body)
+{
+    if (!label_fits(&body->set, rbi_label_set_valid)) {
+        return "set, \"name.area.group\"";
+    }
+    if (!label_fits(&body->idc, rbi_label_idc_valid)) {
+        return "idc, \"group\" or \"group/zone\"";
+    }
+    return label_fits(&body->tags, rbi_label_tags_valid) ? NULL : "tags, \"tag,tag\"";
+}
 
 /** @return whether all plain fields are in range; if not the client has been told */
 static bool registration_check(const struct rbi_request *request)
@@ -36,6 +54,11 @@ static bool registration_check(const struct rbi_request *request)
         body->tags.length > RBI_DIRECTORY_LABEL_MAX) {
         rbi_request_refuse(request, RBI_CODE_ARGUMENT, "set, idc and tags have at most %u bytes",
                            RBI_DIRECTORY_LABEL_MAX);
+        return false;
+    }
+    const char *form = registration_wrong_label(body);
+    if (form) {
+        rbi_request_refuse(request, RBI_CODE_ARGUMENT, "not of its form: %s", form);
         return false;
     }
     return true;

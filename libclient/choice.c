@@ -169,7 +169,7 @@ filter(struct ringbus *bus, struct offers *offers, const struct rbi_cluster *tar
     return !failed;
 }
 
-/* @return false: no memory */
+/* @return false: no memory, or the directory cannot be read now */
 static bool read_offer(struct ringbus *bus,
                        struct offers *offers,
                        struct rbi_cluster *cluster,
@@ -183,9 +183,9 @@ static bool read_offer(struct ringbus *bus,
     }
     if (instances != NULL) {
         cluster->epoch = head.epoch;
-    } else {
+    } else if (!bus->directory_mapped || absent) {
         instances = instances_told(cluster, &head);
-    }
+    } /* else it cannot be read now: events know no sets, tags and overrides, and all would mix */
     if (instances == NULL) {
         return false;
     }

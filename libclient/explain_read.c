@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libclient/explain_read.c - what an explanation works on, copied from the directory. */
+#include "bus/label.h"
 #include "libclient/internal.h"
 
 #include <errno.h>
@@ -166,6 +167,11 @@ static int read_caller(struct rbi_explain *explain, const struct ringbus_explain
         explain->node = bus->place.node;
     } else if (options->caller[0] != '\0') {
         r = labels_of_other(explain, options->caller);
+    }
+    if ((options->set != NULL && !rbi_label_set_valid(options->set)) ||
+        (options->idc != NULL && !rbi_label_idc_valid(options->idc))) {
+        return rbi_fail(explain->bus, RINGBUS_E_ARGUMENT,
+                        "set is \"name.area.group\", idc is \"group\" or \"group/zone\"");
     }
     if (options->set != NULL) {
         copy_label(explain->set, options->set);

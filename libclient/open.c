@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libclient/open.c - the start of a handle: options, memory, registration. */
+#include "bus/label.h"
 #include "libclient/internal.h"
 
 #include <errno.h>
@@ -111,11 +112,31 @@ copy_label(struct ringbus *bus, const char *name, const char *value, size_t most
     return *out != NULL ? 0 : rbi_fail_errno(bus, -ENOMEM, name);
 }
 
+/* What is not of its form would count as not given, and mix what is to be kept apart. */
+static int check_labels(struct ringbus *bus)
+{
+    if (bus->set != NULL && !rbi_label_set_valid(bus->set)) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT,
+                        "set \"%s\" is not \"name.area.group\" of [A-Za-z0-9_-], group or *",
+                        bus->set);
+    }
+    if (bus->idc != NULL && !rbi_label_idc_valid(bus->idc)) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "idc \"%s\" is not \"group\" or \"group/zone\"",
+                        bus->idc);
+    }
+    if (bus->tags != NULL && !rbi_label_tags_valid(bus->tags)) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT,
+                        "tags \"%s\" are not of [A-Za-z0-9_.*:=-] and \",\"", bus->tags);
+    }
+    return 0;
+}
+
 static int copy_labels(struct ringbus *bus, const struct ringbus_options *options)
 {
     int r = copy_label(bus, "set", options->set, RBI_DIRECTORY_LABEL_MAX, &bus->set);
     r = r != 0 ? r : copy_label(bus, "idc", options->idc, RBI_DIRECTORY_LABEL_MAX, &bus->idc);
     r = r != 0 ? r : copy_label(bus, "tags", options->tags, RBI_DIRECTORY_LABEL_MAX, &bus->tags);
+    r = r != 0 ? r : check_labels(bus);
     rbi_labels_init(bus);
     return r != 0 ? r : copy_label(bus, "token", options->token, RBI_WIRE_TEXT_MAX, &bus->token);
 }

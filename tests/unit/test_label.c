@@ -26,6 +26,8 @@ static void test_set_parse_forms(void **state)
         if (rbi_label_set_parse(rows[i].text, &set) != rows[i].valid) {
             fail_msg("\"%s\" should be %d", rows[i].text, rows[i].valid);
         }
+        /* Nothing is no set, and may be said. */
+        assert_int_equal(rbi_label_set_valid(rows[i].text), rows[i].valid || *rows[i].text == 0);
     }
     struct rbi_label_set set;
     assert_true(rbi_label_set_parse("app.south.12", &set));
@@ -93,6 +95,29 @@ static void test_tags(void **state)
     assert_false(rbi_label_tagged(",,"));
 }
 
+static void test_what_may_be_said(void **state)
+{
+    (void)state;
+    static const char *const places[] = {"", "room1", "room1/south", "r.1:a=b*/z-_"};
+    static const char *const no_places[] = {"/",      "room1/", "/south", "a/b/c",
+                                            "room 1", "r\n",    "r/\x80"};
+    static const char *const tags[] = {"", "v2", "v2,pre", "a=1,b:2,", ",", "*"};
+    static const char *const no_tags[] = {" ",    "v2, pre",     "v2/pre",
+                                          "v2\n", "caf\xc3\xa9", "\"v2\""};
+    for (size_t i = 0; i < RBI_ARRAY_SIZE(places); i++) {
+        assert_true(rbi_label_idc_valid(places[i]));
+    }
+    for (size_t i = 0; i < RBI_ARRAY_SIZE(no_places); i++) {
+        assert_false(rbi_label_idc_valid(no_places[i]));
+    }
+    for (size_t i = 0; i < RBI_ARRAY_SIZE(tags); i++) {
+        assert_true(rbi_label_tags_valid(tags[i]));
+    }
+    for (size_t i = 0; i < RBI_ARRAY_SIZE(no_tags); i++) {
+        assert_false(rbi_label_tags_valid(no_tags[i]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -101,6 +126,7 @@ int main(void)
         cmocka_unit_test(test_idc_forms),
         cmocka_unit_test(test_idc_covers),
         cmocka_unit_test(test_tags),
+        cmocka_unit_test(test_what_may_be_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

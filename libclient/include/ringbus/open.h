@@ -33,9 +33,9 @@ struct ringbus_options {
     const char *path;
     /** Share of dispatch, 1 to 1000, default 100; RINGBUS_WEIGHT_NONE: 0. */
     uint32_t weight;
-    const char *set;  /**< "name.area.group" or NULL */
+    const char *set;  /**< "name.area.group", the group perhaps "*", of [A-Za-z0-9_-]; or NULL */
     const char *idc;  /**< location, "group" or "group/zone", or NULL */
-    const char *tags; /**< "tag,tag" or NULL */
+    const char *tags; /**< "tag,tag" or NULL; idc and tags of [A-Za-z0-9_.*:=-] */
     /** From "ringbusctl token", for clusters that ask for one; at most 255 bytes; never logged. */
     const char *token;
     enum ringbus_mode mode;
