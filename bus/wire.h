@@ -131,9 +131,10 @@ struct rbi_data {
     F(u64, directory_bytes, 5, 1)                                                                  \
     F(u32, ping_interval_ms, 6, 0) /* for clients that name none; 0: the client's own default */   \
     F(u32, ping_misses, 7, 0)                                                                      \
-    F(u8, settling, 8, 0)   /* 1: the daemon is new, SETTLED will follow when all had time */      \
-    F(u8, debug_hold, 9, 0) /* 1: clients that do not say otherwise hold for a debugger */         \
-    F(u16, nodes, 10, 0)    /* NUMA nodes of the host; not more than 1: clients say none */
+    F(u8, settling, 8, 0)    /* 1: the daemon is new, SETTLED will follow when all had time */     \
+    F(u8, debug_hold, 9, 0)  /* 1: clients that do not say otherwise hold for a debugger */        \
+    F(u16, nodes, 10, 0)     /* NUMA nodes of the host; not more than 1: clients say none */       \
+    F(u8, nodes_lost, 11, 0) /* 1: of the tree not all is known that the one before knew */
 #define RBI_WIRE_FIELDS_error(F)                                                                   \
     F(i32, code, 1, 1) /* enum ringbus_error */                                                    \
     F(text, text, 2, 0)                                                                            \
@@ -163,7 +164,7 @@ struct rbi_data {
     F(u64, cookie, 6, 1)
 #define RBI_WIRE_FIELDS_set_state(F)                                                               \
     F(u32, state, 1, 1) F(u32, weight, 2, 0) F(u8, weight_set, 3, 0)
-#define RBI_WIRE_FIELDS_place(F) F(u16, node, 1, 1) /* 1 + NUMA node; 0: unknown */
+#define RBI_WIRE_FIELDS_place(F)    F(u16, node, 1, 1) /* 1 + NUMA node; 0: unknown */
 #define RBI_WIRE_FIELDS_ok(F)       F(u64, value, 1, 0)
 #define RBI_WIRE_FIELDS_keyed(F)    F(u64, cluster, 1, 1)
 #define RBI_WIRE_FIELDS_target(F)   F(text, path, 1, 1)

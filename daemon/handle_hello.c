@@ -18,6 +18,7 @@ int rbi_hello_send(struct rbi_peer *peer, uint32_t reply_to)
                                    .ping_misses = peer->daemon->config.liveness.misses,
                                    .debug_hold = peer->daemon->config.liveness.debug_hold != 0,
                                    .settling = peer->daemon->settle.settling,
+                                   .nodes_lost = !peer->daemon->nodes.store.whole,
                                    .nodes = (uint16_t)peer->daemon->numa_nodes};
     rbi_text_set(&ok.software, "ringbusd " RINGBUS_VERSION_TEXT);
     return rbi_peer_send_with_fds(peer, RBI_WIRE_HELLO_OK, &ok, reply_to, &directory->fd, 1);

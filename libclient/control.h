@@ -37,6 +37,7 @@ struct rbi_control {
     uint32_t register_serial;
     uint32_t protocol;           /* that both speak */
     bool settling;               /* the daemon is new, and waits for others to come back to it */
+    bool nodes_lost;             /* it does not know all nodes that the one before knew */
     uint64_t compared_revision;  /* what we know holds all changes up to it; 0: unknown */
     uint64_t daemon_incarnation; /* of the daemon that gave us our incarnation */
     uint64_t hello_incarnation;  /* of the one that we talk to */

@@ -66,6 +66,7 @@ on_hello_ok(struct ringbus *bus, const struct rbi_wire_hello_ok *body, struct rb
         /* Time of its own: when this process was stopped, the first is over by now. */
         control->deadline_ns = rbi_now_ns() + RBI_HANDSHAKE_NS;
         control->settling = control->protocol >= 2 && body->settling != 0;
+        control->nodes_lost = body->nodes_lost != 0;
         control->compared_revision = 0;
     }
     const int r = rbi_directory_map(bus, fd, body->directory_bytes, greeting && control->ever_on);

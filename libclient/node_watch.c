@@ -30,8 +30,31 @@ static struct rbi_node_sight *sight_find(const struct rbi_nodes *nodes, const ch
                                                                                  : NULL;
 }
 
-static int sight_add(struct rbi_nodes *nodes, const struct rbi_wire_node_event *event)
+/* What is told of a node that is there. */
+static void sight_take(struct ringbus *bus,
+                       struct rbi_node_sight *sight,
+                       const struct rbi_wire_node_event *event)
 {
+    sight->revision = event->revision;
+    sight->daemon = bus->control.hello_incarnation;
+    sight->ephemeral = (event->flags & RBI_NODE_EPHEMERAL) != 0;
+    sight->seen = true;
+}
+
+/*
+ * A daemon that comes back with an empty or torn file says nothing of what it does not know: what
+ * an earlier one has told of persistent nodes stays, until they are created again, or a daemon
+ * comes that knows the whole tree. Owners of ephemeral ones say theirs again.
+ */
+static bool is_doubtful(const struct ringbus *bus, const struct rbi_node_sight *sight)
+{
+    return bus->control.nodes_lost && sight->daemon != bus->control.hello_incarnation &&
+           !sight->ephemeral;
+}
+
+static int sight_add(struct ringbus *bus, const struct rbi_wire_node_event *event)
+{
+    struct rbi_nodes *nodes = &bus->nodes;
     if (nodes->sight_count == nodes->sight_room) {
         const unsigned room = nodes->sight_room == 0 ? 16 : nodes->sight_room * 2;
         struct rbi_node_sight **sights = realloc(nodes->sights, room * sizeof *sights);
@@ -45,8 +68,7 @@ static int sight_add(struct rbi_nodes *nodes, const struct rbi_wire_node_event *
     if (sight == NULL) {
         return -ENOMEM;
     }
-    sight->revision = event->revision;
-    sight->seen = true;
+    sight_take(bus, sight, event);
     memcpy(sight->path, event->path.bytes, event->path.length);
     const unsigned at = sight_at(nodes, sight->path);
     memmove(&nodes->sights[at + 1], &nodes->sights[at],
@@ -117,7 +139,7 @@ static void present(struct ringbus *bus, const struct rbi_wire_node_event *event
     struct rbi_nodes *nodes = &bus->nodes;
     struct rbi_node_sight *sight = sight_find(nodes, event->path.bytes);
     if (sight == NULL) {
-        if (sight_add(nodes, event) < 0) {
+        if (sight_add(bus, event) < 0) {
             (void)rbi_fail_errno(bus, -ENOMEM, "a node below a watched prefix");
             rbi_nodes_missed(bus); /* told then: or its end never would be */
             return;
@@ -125,9 +147,10 @@ static void present(struct ringbus *bus, const struct rbi_wire_node_event *event
         emit(bus, RINGBUS_EVENT_NODE_CREATED, event, 0);
         return;
     }
-    sight->seen = true;
-    if (sight->revision != event->revision) {
-        sight->revision = event->revision;
+    /* Revisions may have begun anew with the file. */
+    const bool changed = sight->revision != event->revision || is_doubtful(bus, sight);
+    sight_take(bus, sight, event);
+    if (changed) {
         emit(bus, RINGBUS_EVENT_NODE_CHANGED, event, 0);
     }
 }
@@ -154,7 +177,7 @@ static void drop_unseen(struct ringbus *bus)
     struct rbi_nodes *nodes = &bus->nodes;
     for (unsigned i = nodes->sight_count; i-- > 0;) {
         struct rbi_wire_node_event event = {.change = RBI_CHANGE_REMOVED};
-        if (!nodes->sights[i]->seen) {
+        if (!nodes->sights[i]->seen && !is_doubtful(bus, nodes->sights[i])) {
             rbi_text_set(&event.path, nodes->sights[i]->path);
             sight_remove(nodes, i);
             emit(bus, RINGBUS_EVENT_NODE_REMOVED, &event, 0);

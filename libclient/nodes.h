@@ -55,6 +55,8 @@ struct rbi_node_call {
 /** A node that the application was told of. */
 struct rbi_node_sight {
     uint64_t revision;
+    uint64_t daemon; /* incarnation of the one that told of it last */
+    bool ephemeral;
     bool seen; /* in this scan, or by an event since it began */
     char path[];
 };
