@@ -55,15 +55,16 @@ static bool probe_may(const struct rbi_endpoint *caller,
                       uint64_t now_ns)
 {
     const struct rbi_outcome_reader *reader = &caller->outcomes;
+    const bool vain = now_ns - reader->vain_ns <= ACTIVE_NS; /* whom it called it does not say */
     bool has = false;
-    if (now_ns - reader->active_ns > ACTIVE_NS || caller->peer->doomed ||
+    if ((now_ns - reader->active_ns > ACTIVE_NS && !vain) || caller->peer->doomed ||
         caller->peer->protocol < PROTOCOL_MIN ||
         (caller->health.probe.token != 0 && caller->health.probe.deadline_ns > now_ns)) {
         return false;
     }
     const uint64_t active_ns = rbi_outcome_active_ns(
         reader, health->cluster->id, rbi_outcome_who(grant->instance, grant->incarnation), &has);
-    return has && active_ns != 0 && now_ns - active_ns <= ACTIVE_NS;
+    return has && (vain || (active_ns != 0 && now_ns - active_ns <= ACTIVE_NS));
 }
 
 /** Who calls the cluster now and has a link to the instance; others each time. NULL: nobody. */

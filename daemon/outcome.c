@@ -131,6 +131,7 @@ void rbi_outcome_look(struct rbi_outcome_reader *reader,
         return;
     }
     reader->changes = changes;
+    bool any = false;
     for (uint32_t i = 1; i < reader->slot_count; i++) {
         struct rbi_outcome_base *base = &reader->bases[i];
         struct rbi_outcome_copy now;
@@ -146,6 +147,7 @@ void rbi_outcome_look(struct rbi_outcome_reader *reader,
             outcome_last(&base->last, &news);
         }
         base->last = now;
+        any = any || came;
         if (came) {
             base->active_ns = reader->active_ns = now_ns;
             fn(context, &news);
@@ -154,6 +156,7 @@ void rbi_outcome_look(struct rbi_outcome_reader *reader,
             outcome_forget(base);
         }
     }
+    reader->vain_ns = any ? reader->vain_ns : now_ns;
 }
 
 int rbi_outcome_latency(struct rbi_outcome_reader *reader,

@@ -41,6 +41,7 @@ struct rbi_outcome_reader {
     uint32_t slot_count;
     uint64_t changes;
     uint64_t active_ns; /* when something last came in any slot */
+    uint64_t vain_ns;   /* when it last said that it calls somebody and may not: he is shielded */
     struct rbi_outcome_base *bases;
     struct rbi_charge charge;
 };

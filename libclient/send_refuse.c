@@ -15,6 +15,9 @@ static bool is_leaving(const struct rbi_member *member)
 static RBI_COLD int refuse(struct ringbus *bus, const struct rbi_cluster *cluster)
 {
     const struct rbi_refusal *refusal = &cluster->refusal;
+    if (refusal->error == RINGBUS_E_SHIELDED) {
+        rbi_outcome_add(bus->outcomes.changes, 1); /* a look that finds nothing: we would call */
+    }
     if (refusal->instance != 0) {
         const struct rbi_pidf owner = {.cluster = refusal->realm, .instance = refusal->instance};
         return rbi_fail_fast(bus, refusal->error, &owner, 0);

@@ -18,9 +18,10 @@
 #define SICK    2U /* tagged v2 */
 #define VISITOR 3U /* the first of the other business */
 
-#define SHIELD                                                                                     \
-    "shield: {open_min: 300ms, open_max: 300ms, jitter: 0%, probe_timeout: 400ms, probes: 50, "    \
-    "close_ok: 1, close_of: 2, ramp: 0ms, max_percent: 100%}"
+#define SHIELD_FOR(time)                                                                           \
+    "shield: {open_min: " time ", open_max: " time ", jitter: 0%, probe_timeout: 400ms, "          \
+    "probes: 50, close_ok: 1, close_of: 2, ramp: 0ms, max_percent: 100%, above_median: 0%}"
+#define SHIELD SHIELD_FOR("300ms")
 
 static struct cluster cluster;
 static struct node servers[SERVERS];
@@ -124,6 +125,18 @@ static void shield(unsigned server)
         CHECK(ringbus_report(caller.bus, &sick, RINGBUS_REPORT_TIMEOUT, 0) == 0);
     }
     until(RINGBUS_EVENT_SHIELDED, 1);
+}
+
+static void shield_all(void)
+{
+    for (unsigned i = 0; i < 3; i++) {
+        struct ringbus_addr sick;
+        CHECK(ringbus_self(servers[i].bus, &sick) == 0);
+        for (unsigned j = 0; j < 20; j++) {
+            CHECK(ringbus_report(caller.bus, &sick, RINGBUS_REPORT_TIMEOUT, 0) == 0);
+        }
+    }
+    until(RINGBUS_EVENT_SHIELDED, 3);
 }
 
 /* So many probes are granted and given back, while it asks requests of these kinds only. */
@@ -230,6 +243,42 @@ static void keyed(const char *config)
     down();
 }
 
+/* Nothing but what is refused: that it is asked for all the same says who may try it. */
+static void test_nobody_else_is_asked(void **state)
+{
+    (void)state;
+    /* Longer than what was called before says that anybody calls. */
+    up("clusters: [{match: " HALL ", tags: {mode: strict}, " SHIELD_FOR("1500ms") "}]\n", "v2");
+    until(RINGBUS_EVENT_READY, 3);
+    sick_one = SICK;
+    shield(SICK);
+    heal('t', '\0');
+    assert_true(before_back > 0);
+    down();
+}
+
+/* All are shielded, and the cluster fails then: until one after the other is well. */
+static void test_panic_that_fails_ends_by_probes(void **state)
+{
+    (void)state;
+    up("clusters: [{match: " HALL ", panic: {enter: 100%, leave: 100%, mode: fail}, " SHIELD "}]\n",
+       NULL);
+    until(RINGBUS_EVENT_READY, 3);
+    sick_one = 1;
+    shield_all();
+    assert_int_equal(ask('p'), RINGBUS_E_SHIELDED);
+    const uint64_t end = test_now_ms() + NODE_MS;
+    while (caller.events[RINGBUS_EVENT_UNSHIELDED] < 3) {
+        CHECK(test_now_ms() < end);
+        (void)ask('p');
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(servers[i].messages > 0);
+    }
+    assert_true(before_back > 0);
+    down();
+}
+
 static void test_owner_whose_keys_fail(void **state)
 {
     (void)state;
@@ -243,15 +292,21 @@ static void test_owner_whose_keys_go_elsewhere(void **state)
           "}]\n");
 }
 
-int main(void)
+/* Two programs: each takes some seconds. */
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_untagged_is_no_probe_of_a_tagged_one),
         cmocka_unit_test(test_no_probe_past_a_rule),
         cmocka_unit_test(test_what_would_be_refused_is_the_probe),
         cmocka_unit_test(test_one_of_another_business),
+    };
+    const struct CMUnitTest more[] = {
+        cmocka_unit_test(test_nobody_else_is_asked),
+        cmocka_unit_test(test_panic_that_fails_ends_by_probes),
         cmocka_unit_test(test_owner_whose_keys_fail),
         cmocka_unit_test(test_owner_whose_keys_go_elsewhere),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return argc > 1 && strcmp(argv[1], "more") == 0 ? cmocka_run_group_tests(more, NULL, NULL)
+                                                    : cmocka_run_group_tests(tests, NULL, NULL);
 }
