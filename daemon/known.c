@@ -129,6 +129,7 @@ void rbi_known_sync(struct rbi_daemon *daemon)
 
 void rbi_known_close(struct rbi_daemon *daemon)
 {
+    daemon->known.dirty |= daemon->registry.idle_count > 0;
     rbi_known_sync(daemon);
     daemon->known.open = false;
 }

@@ -52,6 +52,8 @@ static void clean_up(void)
     (void)unlink(lock);
     (void)snprintf(lock, sizeof(lock), "%s.names", socket_path);
     (void)unlink(lock);
+    (void)snprintf(lock, sizeof(lock), "%s.clusters", socket_path);
+    (void)unlink(lock);
     (void)snprintf(lock, sizeof(lock), "%s.nodes", socket_path);
     (void)unlink(lock);
     (void)rmdir(folder);

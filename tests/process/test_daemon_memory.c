@@ -73,6 +73,8 @@ static int teardown(void **state)
     (void)unlink(lock);
     (void)snprintf(lock, sizeof lock, "%s.names", socket_path);
     (void)unlink(lock);
+    (void)snprintf(lock, sizeof lock, "%s.clusters", socket_path);
+    (void)unlink(lock);
     return rmdir(folder);
 }
 
