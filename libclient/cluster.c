@@ -269,8 +269,8 @@ static bool same_class(const struct rbi_choice_class *a, const struct rbi_choice
            strcmp(a->tag, b->tag) == 0;
 }
 
-static struct rbi_choice_class class_of(const struct rbi_cluster *cluster,
-                                        const struct rbi_pick *pick)
+struct rbi_choice_class rbi_cluster_class_of(const struct rbi_cluster *cluster,
+                                             const struct rbi_pick *pick)
 {
     struct rbi_choice_class class = {.method = pick->method};
     class.barred = cluster->barring ? rbi_rights_barred(cluster, pick->method) : 0;
@@ -338,12 +338,11 @@ static struct rbi_end *untried(const struct rbi_choice *choice, const struct rbi
     return doubtful;
 }
 
-/* The choice for a message, made if need be. NULL: no memory */
-static struct rbi_choice *
-choice_for(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_pick *pick)
+struct rbi_choice *rbi_cluster_class_choice(struct ringbus *bus,
+                                            struct rbi_cluster *cluster,
+                                            const struct rbi_choice_class *class)
 {
-    const struct rbi_choice_class class = class_of(cluster, pick);
-    struct rbi_choice *choice = choice_of(bus, cluster, &class);
+    struct rbi_choice *choice = choice_of(bus, cluster, class);
     if (choice == NULL ||
         (choice->stale && (rbi_hooks_running(bus) || rbi_choice_make(bus, cluster, choice) != 0))) {
         note_unmade(bus, cluster);
@@ -400,7 +399,8 @@ static struct rbi_choice *route(struct ringbus *bus,
     } else if (!rbi_hooks_route(bus, cluster, pick, routed) || routed->end != NULL) {
         return NULL;
     }
-    cluster->picked = choice_for(bus, cluster, &routed->pick);
+    const struct rbi_choice_class class = rbi_cluster_class_of(cluster, &routed->pick);
+    cluster->picked = rbi_cluster_class_choice(bus, cluster, &class);
     return cluster->picked;
 }
 

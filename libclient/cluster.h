@@ -135,6 +135,13 @@ struct rbi_end *
 rbi_cluster_pick_held(struct ringbus *bus, struct rbi_cluster *cluster, bool keyed, uint64_t key);
 /** Whether a pick is not to find this one. */
 bool rbi_pick_tried(const struct rbi_pick *pick, const struct rbi_end *end);
+/** Of which class a message is, by the policy as it was read last. */
+struct rbi_choice_class rbi_cluster_class_of(const struct rbi_cluster *cluster,
+                                             const struct rbi_pick *pick);
+/** The choice of a class, made if need be. NULL: cluster->refusal says why */
+struct rbi_choice *rbi_cluster_class_choice(struct ringbus *bus,
+                                            struct rbi_cluster *cluster,
+                                            const struct rbi_choice_class *class);
 /**
  * What a message is chosen from, after the application's routers; not for one that is held.
  * @param routed  what they made of it. NULL: they named somebody there, or cluster->refusal

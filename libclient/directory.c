@@ -96,10 +96,10 @@ void rbi_directory_look(struct ringbus *bus)
         return;
     }
     bus->directory_revision = revision;
+    rbi_labels_look(bus); /* first: our set and tags say what is ours */
     if (bus->owned != NULL) {
         rbi_owned_look(bus);
     }
-    rbi_labels_look(bus);
     rbi_gate_look(bus);
     /* The policy of one may bring others, or let go of them: those are looked at as well. */
     for (unsigned i = 0; i < bus->cluster_count; i++) {

@@ -18,11 +18,13 @@ void rbi_labels_init(struct ringbus *bus)
 {
     copy(bus->labels.set, bus->set);
     copy(bus->labels.idc, bus->idc);
+    copy(bus->labels.tags, bus->tags);
 }
 
 static void take(struct ringbus *bus, const struct rbi_directory_instance *self)
 {
     struct rbi_labels *labels = &bus->labels;
+    copy(labels->tags, self->tags);
     if (strcmp(labels->set, self->set) == 0 && strcmp(labels->idc, self->idc) == 0) {
         return;
     }

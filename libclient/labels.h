@@ -14,6 +14,7 @@ struct rbi_labels {
     uint64_t epoch;  /* and which snapshot of our cluster; 0: none yet */
     char set[RBI_DIRECTORY_LABEL_MAX + 1];
     char idc[RBI_DIRECTORY_LABEL_MAX + 1];
+    char tags[RBI_DIRECTORY_LABEL_MAX + 1];
 };
 
 /** What it says of itself, as long as the directory says nothing. */

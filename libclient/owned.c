@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libclient/owned.c - which keys are ours: the table that callers of our own set and place use,
- * made from the same snapshot, compared with the one before.
+ * libclient/owned.c - which keys are ours: the table that callers of our own set and place use for
+ * messages of our kind, plain ones or of our first tag, made from the same snapshot, compared with
+ * the one before. What comes is judged by the class that its sender saw in it.
  */
+#include "bus/label.h"
 #include "libclient/internal.h"
 
 #include <stdlib.h>
@@ -20,13 +22,45 @@ static bool owns(const struct rbi_owned *owned, int32_t self, uint64_t key)
     return owner < owned->table.member_count && owned->members[owner].instance == self;
 }
 
+/* A message of most is dealt by the table that was told. */
+static bool is_plain(const struct rbi_owned *owned, const struct ringbus_attributes *said)
+{
+    return owned->class.tag[0] == '\0' && rbi_route_classless(&owned->cluster->classes) &&
+           (said == NULL || said->tag[0] == '\0');
+}
+
+/* @return whether it was dealt to us; also if that cannot be said */
+static bool is_ours(struct ringbus *bus, const struct ringbus_message *message)
+{
+    const struct rbi_owned *owned = bus->owned;
+    const struct ringbus_attributes *said = message->attributes;
+    if (owned->fingerprint == 0 || is_plain(owned, said)) {
+        return owns(owned, bus->self.instance, message->key);
+    }
+    struct rbi_cluster *cluster = owned->cluster;
+    struct rbi_pick pick = {.keyed = true, .key = message->key};
+    if (said != NULL) {
+        pick.tag = said->tag;
+        pick.method = said->method;
+        memcpy(pick.labels, said->labels, sizeof pick.labels);
+    }
+    const struct rbi_choice_class class = rbi_cluster_class_of(cluster, &pick);
+    struct rbi_choice *choice = rbi_cluster_class_choice(bus, cluster, &class);
+    if (choice == NULL || !choice->by_key || choice->keyed.realm != cluster ||
+        ((choice->keyed.stale & RBI_KEYED_STALE) != 0 &&
+         rbi_keyed_make(bus, cluster, choice) != 0)) {
+        return true;
+    }
+    return rbi_keyed_owner(choice, cluster->id, message->key) == bus->self.instance;
+}
+
 /* Stands before the application's callback, so that nobody else pays for the question. */
 static void on_message(struct ringbus *bus, const struct ringbus_message *message, void *user)
 {
     const unsigned dealt = RINGBUS_MESSAGE_KEY | RINGBUS_MESSAGE_ANY;
     if ((message->flags & dealt) == dealt && message->reply_to.id != 0 &&
         (message->flags & (RINGBUS_MESSAGE_REDELIVERED | RINGBUS_MESSAGE_DIVERTED)) == 0 &&
-        !owns(bus->owned, bus->self.instance, message->key)) {
+        !is_ours(bus, message)) {
         rbi_count(bus, RBI_COUNTER_not_owner, 1);
         (void)rbi_reply_refused(bus, &message->reply_to, RINGBUS_E_NOT_OWNER, 0);
         return;
@@ -159,6 +193,18 @@ static void look_again(struct ringbus *bus)
     bus->directory_revision = 0;
 }
 
+/* What most messages for us are: of our first tag. */
+static void take_class(struct ringbus *bus)
+{
+    struct rbi_label_part tag;
+    const char *rest = bus->labels.tags;
+    struct rbi_choice_class *class = &bus->owned->class;
+    memset(class, 0, sizeof *class);
+    if (rbi_label_next_tag(&rest, &tag)) {
+        memcpy(class->tag, tag.text, rbi_min_u64(tag.length, sizeof class->tag - 1));
+    }
+}
+
 void rbi_owned_look(struct ringbus *bus)
 {
     struct rbi_owned *owned = bus->owned;
@@ -169,8 +215,13 @@ void rbi_owned_look(struct ringbus *bus)
     }
     cluster->dispatch_stale |= RBI_DISPATCH_STALE;
     rbi_cluster_refresh(bus, cluster);
-    struct rbi_choice *choice = cluster->choice;
     if ((cluster->dispatch_stale & RBI_DISPATCH_STALE) != 0) {
+        look_again(bus);
+        return;
+    }
+    take_class(bus);
+    struct rbi_choice *choice = rbi_cluster_class_choice(bus, cluster, &owned->class);
+    if (choice == NULL) {
         look_again(bus);
         return;
     }

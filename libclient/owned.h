@@ -7,6 +7,7 @@
  * refused.
  */
 #include "bus/table.h"
+#include "libclient/choice.h"
 
 #include <ringbus/ringbus.h>
 
@@ -19,6 +20,7 @@ struct rbi_owned {
     uint16_t *owners;
     struct rbi_table_member *members;
     uint64_t fingerprint;          /* 0: nothing was told yet */
+    struct rbi_choice_class class; /* of the messages whose table that is */
     bool refuse;                   /* RINGBUS_SLOTS_REFUSE */
     ringbus_message_fn on_message; /* of the application, while ours stands before it */
 };

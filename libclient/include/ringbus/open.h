@@ -77,8 +77,9 @@ struct ringbus_options {
     int takeover;
     /**
      * RINGBUS_SLOTS_*: whether this instance follows which keys it owns. For those whose state
-     * goes by key. Takes the memory of two slot tables (128 KiB each by default), and the time to
-     * bring one up to date with each change of its cluster.
+     * goes by key. An instance with tags owns what messages of its first tag bring it. Takes the
+     * memory of two slot tables (128 KiB each by default), and the time to bring one up to date with
+     * each change of its cluster.
      */
     int slots;
 };
@@ -88,8 +89,9 @@ struct ringbus_options {
 /**
  * The same, and requests that were dealt to this instance by a key that it does not own (its
  * caller knew an older snapshot) are refused with RINGBUS_E_NOT_OWNER before on_message has them:
- * the caller looks again. Not those that came by another rank or were sent on. Not for clusters
- * whose callers see different instances: by set, or as redelivering targets do.
+ * the caller looks again. Not those that came by another rank or were sent on. A message is judged
+ * by its own tag, method and labels, and by the policy's canaries. Not for clusters whose callers
+ * see different instances: by sets of other names, by rights, or as redelivering targets do.
  */
 #define RINGBUS_SLOTS_REFUSE 2
 #define RINGBUS_WEIGHT_NONE  UINT32_MAX
