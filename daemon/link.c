@@ -132,7 +132,7 @@ int rbi_link_new(struct rbi_daemon *daemon,
     if (result == 0) {
         result = link_make(daemon, requester, server, id, &link);
     }
-    if (result < 0) {
+    if (result != 0) {
         return result;
     }
     link->serial = serial;

@@ -106,7 +106,7 @@ static int claim_lane(struct ringbus *bus,
         return r;
     }
     end->hindered |= RBI_HINDERED_CLAIM;
-    out->data = body + RBI_RECORD_TAG + 8U * words;
+    out->data = body + RBI_RECORD_TAG + UINT64_C(8) * words;
     return 0;
 }
 
@@ -232,7 +232,7 @@ static RBI_COLD int commit_diverted(struct ringbus *bus,
     struct rbi_attributes attributes;
     rbi_divert_say(bus, end, &attributes);
     memcpy(body, &claim->opaque[3], sizeof claim->opaque[3]);
-    memset(body + RBI_RECORD_TAG, 0, 8U * RBI_DIVERT_CLAIM_WORDS);
+    memset(body + RBI_RECORD_TAG, 0, head - RBI_RECORD_TAG);
     (void)rbi_attributes_encode(&attributes, body + RBI_RECORD_TAG);
     rbi_send_commit(
         bus, end, head + size,

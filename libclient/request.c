@@ -9,13 +9,55 @@
 
 /* ---- public calls ---------------------------------------------------------------------------- */
 
-static int do_request(struct ringbus *bus,
-                      const struct ringbus_addr *to,
-                      struct rbi_outgoing *out,
-                      struct rbi_attributes *said,
-                      uint64_t timeout_ns,
-                      ringbus_reply_fn on_reply,
-                      void *context);
+/* Whom: by all that was said of it, if anything was. 0 or a public error (noted) */
+static inline int resolve(struct ringbus *bus,
+                          const struct ringbus_addr *to,
+                          const struct rbi_outgoing *out,
+                          struct rbi_attributes *said,
+                          struct rbi_end **end)
+{
+    const struct rbi_choosing by = {.keyed = (out->flags & RINGBUS_KEY) != 0, .key = out->key};
+    int r = RBI_LIKELY(said == NULL) ? rbi_send_resolve(bus, to, by.keyed, by.key, end)
+                                     : rbi_attributes_resolve(bus, to, &by, said, end);
+    if (RBI_UNLIKELY(bus->probing)) {
+        r = rbi_probe_route(bus, to, &by, said, r, end);
+    }
+    return r;
+}
+
+/* @param said  what out->attributes are, to be completed by the choice; NULL: nothing was said */
+static inline int send_request(struct ringbus *bus,
+                               const struct ringbus_addr *to,
+                               struct rbi_outgoing *out,
+                               struct rbi_attributes *said,
+                               uint64_t timeout_ns,
+                               ringbus_reply_fn on_reply,
+                               void *context)
+{
+    struct rbi_end *end = NULL;
+    if (bus->closing) {
+        return rbi_fail(bus, RINGBUS_E_CLOSED, "the handle is being closed");
+    }
+    if (out->size > bus->size_max) {
+        rbi_count(bus, RBI_COUNTER_too_big, 1);
+        return rbi_fail_fast(bus, RINGBUS_E_TOO_BIG, NULL, out->size);
+    }
+    out->record_flags = to->instance == RINGBUS_ANY ? RBI_RECORD_ANY : 0U;
+    int r = resolve(bus, to, out, said, &end);
+    if (r == 0) {
+        r = rbi_calls_start(bus, end, timeout_ns, on_reply, context, &out->tag);
+    }
+    if (r != 0) {
+        return r;
+    }
+    r = rbi_send_new(bus, end, out);
+    if (r != 0) {
+        rbi_calls_forget(bus, out->tag, r);
+        return r;
+    }
+    rbi_count(bus, RBI_COUNTER_requests, 1);
+    return 1;
+}
 
 /* A request that says nothing of itself, from the handler of a message that does. */
 static RBI_COLD int request_inheriting(struct ringbus *bus,
@@ -39,26 +81,9 @@ static RBI_COLD int request_inheriting(struct ringbus *bus,
     attributes.deadline_ns = now_ns + timeout_ns;
     struct rbi_outgoing own = *out;
     own.attributes = &attributes;
-    return do_request(bus, to, &own, &attributes, timeout_ns, on_reply, context);
+    return send_request(bus, to, &own, &attributes, timeout_ns, on_reply, context);
 }
 
-/* Whom: by all that was said of it, if anything was. 0 or a public error (noted) */
-static inline int resolve(struct ringbus *bus,
-                          const struct ringbus_addr *to,
-                          const struct rbi_outgoing *out,
-                          struct rbi_attributes *said,
-                          struct rbi_end **end)
-{
-    const struct rbi_choosing by = {.keyed = (out->flags & RINGBUS_KEY) != 0, .key = out->key};
-    int r = RBI_LIKELY(said == NULL) ? rbi_send_resolve(bus, to, by.keyed, by.key, end)
-                                     : rbi_attributes_resolve(bus, to, &by, said, end);
-    if (RBI_UNLIKELY(bus->probing)) {
-        r = rbi_probe_route(bus, to, &by, said, r, end);
-    }
-    return r;
-}
-
-/* @param said  what out->attributes are, to be completed by the choice; NULL: nothing was said */
 static int do_request(struct ringbus *bus,
                       const struct ringbus_addr *to,
                       struct rbi_outgoing *out,
@@ -67,35 +92,13 @@ static int do_request(struct ringbus *bus,
                       ringbus_reply_fn on_reply,
                       void *context)
 {
-    struct rbi_end *end = NULL;
     if ((out->flags & ~(RINGBUS_KEY | RINGBUS_MORE | RINGBUS_IDEMPOTENT)) != 0) {
         return rbi_fail(bus, RINGBUS_E_ARGUMENT, "unknown flags 0x%x", out->flags);
     }
     if (RBI_UNLIKELY(bus->inherited != NULL) && said == NULL) {
         return request_inheriting(bus, to, out, timeout_ns, on_reply, context);
     }
-    if (bus->closing) {
-        return rbi_fail(bus, RINGBUS_E_CLOSED, "the handle is being closed");
-    }
-    if (out->size > bus->size_max) {
-        rbi_count(bus, RBI_COUNTER_too_big, 1);
-        return rbi_fail_fast(bus, RINGBUS_E_TOO_BIG, NULL, out->size);
-    }
-    out->record_flags = to->instance == RINGBUS_ANY ? RBI_RECORD_ANY : 0U;
-    int r = resolve(bus, to, out, said, &end);
-    if (r == 0) {
-        r = rbi_calls_start(bus, end, timeout_ns, on_reply, context, &out->tag);
-    }
-    if (r != 0) {
-        return r;
-    }
-    r = rbi_send_new(bus, end, out);
-    if (r != 0) {
-        rbi_calls_forget(bus, out->tag, r);
-        return r;
-    }
-    rbi_count(bus, RBI_COUNTER_requests, 1);
-    return 1;
+    return send_request(bus, to, out, said, timeout_ns, on_reply, context);
 }
 
 /* Whether how its cluster is asked is more than a call. */

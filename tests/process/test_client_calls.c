@@ -3,18 +3,7 @@
  * Requests of many to many: none is mistaken for another (scenario 50), none waits for ever, be
  * they nested or both lanes full, and none is kept for a server that is not there (51, 58).
  */
-#include "libclient/internal.h"
-#include "support/bus.h"
-#include "support/test.h"
-
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define PLACE "/game/eu/pc/w1/core/"
-
-static struct cluster cluster;
+#include "process/client_calls.h"
 
 /* ---- two that ask each other ---------------------------------------------------------------- */
 
@@ -24,7 +13,8 @@ static struct cluster cluster;
  * peers may have under way with it, and no more.
  */
 #define UNDER_WAY 256U
-#define TODO_MAX  (4U * UNDER_WAY)
+
+#define TODO_MAX (4U * UNDER_WAY)
 
 struct todo {
     struct ringbus_reply_to answer; /* id 0: ask */
@@ -201,200 +191,6 @@ static void test_nested_requests(void **state)
     assert_int_equal(sides[0].refused + sides[1].refused, 0);
     ask_each_other(false, UNDER_WAY, 2000 / TEST_SCALE, 10);
     assert_true(sides[0].refused > 0);
-}
-
-/* ---- many threads, late replies, a server that is killed ------------------------------------ */
-
-#define THREADS      16U
-#define THREAD_CALLS 32U /* under way */
-#define TIMEOUT_MS   10U
-#define DELAY_MIN_MS 5U
-#define DELAY_MS     11U /* 5 to 15 */
-
-enum { WORD_ASKED, WORD_ANSWERED, WORD_UP };
-
-struct owed {
-    struct ringbus_reply_to to;
-    uint64_t nonce;
-    uint64_t due_ms;
-};
-
-static struct {
-    struct owed queue[THREADS * 4096U];
-    unsigned first;
-    unsigned count;
-    uint64_t random;
-} owed;
-
-#define OWED_MAX (THREADS * 4096U)
-
-static void owe(struct node *node, const struct ringbus_message *message)
-{
-    (void)node;
-    CHECK(owed.count < OWED_MAX);
-    struct owed *entry = &owed.queue[(owed.first + owed.count++) % OWED_MAX];
-    entry->to = message->reply_to;
-    memcpy(&entry->nonce, message->data, sizeof entry->nonce);
-    entry->due_ms = test_now_ms() + DELAY_MIN_MS + bus_random(&owed.random) % DELAY_MS;
-}
-
-/* In the order in which they came: a later one waits for those before it. */
-static void answer_due(struct node *node)
-{
-    const uint64_t now_ms = test_now_ms();
-    while (owed.count > 0 && owed.queue[owed.first].due_ms <= now_ms) {
-        const struct owed *entry = &owed.queue[owed.first];
-        const int r = ringbus_reply(node->bus, &entry->to, &entry->nonce, sizeof entry->nonce, 0);
-        if (r == RINGBUS_E_FULL) {
-            return;
-        }
-        CHECK(r == 1 || r == RINGBUS_E_PEER_GONE);
-        atomic_fetch_add(&bus_shared[WORD_ANSWERED], 1);
-        owed.first = (owed.first + 1) % OWED_MAX;
-        owed.count--;
-    }
-}
-
-static void serve_late(const struct cluster *at, void *context)
-{
-    static struct node node = {.on_message = owe};
-    (void)context;
-    owed.random = test_now_ms() | 1;
-    node_open(&node, at, PLACE "late/1");
-    atomic_fetch_add(&bus_shared[WORD_UP], 1);
-    for (;;) {
-        CHECK(ringbus_poll(node.bus, 1000) >= 0);
-        answer_due(&node);
-        CHECK(ringbus_wait(node.bus, 1) >= 0);
-    }
-}
-
-struct asker {
-    pthread_t thread;
-    struct node node;
-    uint64_t count;
-    uint64_t asked;
-    uint64_t ended;
-    uint64_t replied;
-    uint64_t wrong;
-    uint64_t slots; /* at the end: memory for calls */
-    bool near_wrap;
-};
-
-struct nonce {
-    struct asker *asker;
-    uint64_t value;
-    bool used;
-};
-
-static struct asker askers[THREADS];
-static struct nonce nonces[THREADS][THREAD_CALLS];
-
-static void on_late(struct ringbus *bus, const struct ringbus_result *result, void *context)
-{
-    struct nonce *nonce = context;
-    struct asker *asker = nonce->asker;
-    uint64_t got = 0;
-    (void)bus;
-    asker->wrong += !nonce->used; /* once each */
-    nonce->used = false;
-    asker->ended++;
-    if (result->outcome == RINGBUS_REPLIED) {
-        asker->replied++;
-        memcpy(&got, result->message->data, sizeof got);
-        asker->wrong += got != nonce->value;
-    } else {
-        asker->wrong += result->outcome == RINGBUS_FAILED;
-        asker->wrong += result->error != RINGBUS_E_TIMEOUT && result->error != RINGBUS_E_PEER_GONE;
-    }
-}
-
-/* As after half a year of requests: from here on each slot passes over the end of its numbers. */
-static void start_near_the_wrap(struct ringbus *bus)
-{
-    for (uint32_t slot = 0; slot < bus->calls.slot_count; slot++) {
-        if (bus->calls.slots[slot].on_reply == NULL) {
-            bus->calls.slots[slot].generation = RBI_CALL_GENERATION_MAX - slot % 4;
-        }
-    }
-}
-
-static void ask_some(struct asker *asker, struct nonce *own, const struct ringbus_addr *to)
-{
-    for (unsigned i = 0; i < THREAD_CALLS && asker->asked < asker->count; i++) {
-        if (own[i].used) {
-            continue;
-        }
-        own[i].asker = asker;
-        own[i].value = (uint64_t)(asker - askers) << 32 | asker->asked;
-        const int r = ringbus_request(asker->node.bus, to, 0, &own[i].value, sizeof own[i].value, 0,
-                                      TIMEOUT_MS, on_late, &own[i]);
-        if (r != 1) {
-            return; /* full, or the server is not there just now */
-        }
-        own[i].used = true;
-        asker->asked++;
-        atomic_fetch_add(&bus_shared[WORD_ASKED], 1);
-        if (!asker->near_wrap) {
-            start_near_the_wrap(asker->node.bus);
-            asker->near_wrap = true;
-        }
-    }
-}
-
-static void *ask_many(void *context)
-{
-    struct asker *asker = context;
-    struct nonce *own = nonces[asker - askers];
-    struct ringbus_addr to;
-    node_open(&asker->node, &cluster, NULL);
-    CHECK(ringbus_target(asker->node.bus, PLACE "late", NULL, &to) == 0);
-    while (asker->ended < asker->count) {
-        ask_some(asker, own, &to);
-        CHECK(ringbus_poll(asker->node.bus, 1000) >= 0);
-        CHECK(ringbus_wait(asker->node.bus, 1) >= 0);
-    }
-    asker->slots = asker->node.bus->calls.slot_count;
-    asker->wrong += node_stats(&asker->node).replies != asker->replied;
-    node_close(&asker->node);
-    return NULL;
-}
-
-static void test_late_replies_to_many_threads(void **state)
-{
-    (void)state;
-    const bool full = getenv("RINGBUS_TEST_FULL") != NULL; /* NOLINT(concurrency-mt-unsafe) */
-    const uint64_t each = (full ? 1000000U : 16000U / TEST_SCALE) / THREADS;
-    const uint64_t total = each * THREADS;
-    bus_shared_reset();
-    memset(askers, 0, sizeof askers);
-    memset(nonces, 0, sizeof nonces);
-    pid_t pid = child_start(serve_late, &cluster, NULL);
-    RUN_UNTIL(atomic_load(&bus_shared[WORD_UP]) == 1, NODE_MS, NULL);
-    for (unsigned i = 0; i < THREADS; i++) {
-        askers[i].count = each;
-        assert_int_equal(pthread_create(&askers[i].thread, NULL, ask_many, &askers[i]), 0);
-    }
-    /* Killed twice on the way: what was asked of one life is not answered by the next. */
-    for (unsigned life = 1; life < 3; life++) {
-        while (atomic_load(&bus_shared[WORD_ASKED]) < total * life / 3) {
-            test_sleep_ms(1);
-        }
-        child_kill(pid);
-        pid = child_start(serve_late, &cluster, NULL);
-    }
-    uint64_t replied = 0;
-    for (unsigned i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(askers[i].thread, NULL), 0);
-        assert_int_equal(askers[i].wrong, 0);
-        assert_int_equal(askers[i].ended, each);
-        assert_int_equal(askers[i].slots, 64); /* as at first */
-        replied += askers[i].replied;
-    }
-    child_kill(pid);
-    assert_true(replied > 0 && replied < total);
-    print_message("%llu requests, %llu replied in time\n", (unsigned long long)total,
-                  (unsigned long long)replied);
 }
 
 /* ---- nobody there --------------------------------------------------------------------------- */
@@ -574,25 +370,11 @@ static void test_numbers_pass_their_end(void **state)
     node_close(&server);
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    return cluster_up(&cluster, "{}\n");
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    cluster_down(&cluster);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_both_lanes_full),
         cmocka_unit_test(test_nested_requests),
-        cmocka_unit_test(test_late_replies_to_many_threads),
         cmocka_unit_test(test_target_that_is_not_there),
         cmocka_unit_test(test_instance_that_is_never_ready),
         cmocka_unit_test(test_reply_over_the_next_link),
