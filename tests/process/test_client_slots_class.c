@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Slots and classes of messages (features 2.2, 2.6; scenarios 84, 88): an instance that refuses the
- * keys of others judges a message as its sender did, by tag, canary and rule; a canary owns the keys
- * of the canary; and who is moved to another set owns what callers of that set send it.
+ * keys of others judges a message as its sender did, by tag, canary and rule; a canary owns the
+ * keys of the canary; and who is moved to another set owns what callers of that set send it.
  */
 #include "bus/table.h"
 #include "support/bus.h"

@@ -78,8 +78,8 @@ struct ringbus_options {
     /**
      * RINGBUS_SLOTS_*: whether this instance follows which keys it owns. For those whose state
      * goes by key. An instance with tags owns what messages of its first tag bring it. Takes the
-     * memory of two slot tables (128 KiB each by default), and the time to bring one up to date with
-     * each change of its cluster.
+     * memory of two slot tables (128 KiB each by default), and the time to bring one up to date
+     * with each change of its cluster.
      */
     int slots;
 };
