@@ -3,6 +3,7 @@
 #include "bus/governance.h"
 
 #include "bus/glob.h"
+#include "bus/governance_file.h"
 #include "bus/governance_table.h"
 
 #include <stdio.h>
@@ -12,6 +13,7 @@
 void rbi_governance_deinit(struct rbi_governance *governance)
 {
     rbi_tree_deinit(&governance->tree);
+    rbi_governance_free_files(governance);
     free(governance->instances);
     governance->instances = NULL;
     governance->instance_count = 0;
@@ -157,6 +159,7 @@ bool rbi_governance_policy(const struct rbi_governance_layers *layers,
     if (found.text[0] == '\0' && odd) {
         (void)snprintf(found.text, sizeof found.text, "%s", odd);
     }
+    rbi_governance_fill_files(layers, &entry.policy);
     rbi_policy_seal(&entry.policy);
     *policy = entry.policy;
     if (fault) {

@@ -18,9 +18,13 @@
 #include "bus/config_tree.h"
 #include "bus/policy.h"
 
+struct rbi_governance_file;
+
 /** One text. */
 struct rbi_governance {
     struct rbi_tree tree;
+    struct rbi_governance_file *files; /* that it names, as they were read (governance_file.h) */
+    uint32_t file_count;
     struct rbi_tree_name *instances; /* by path, ascending */
     uint32_t instance_count;
 };

@@ -61,11 +61,22 @@ static const char *check_rule(const struct rbi_label_rule *rule)
     return NULL;
 }
 
+static const char *check_degrades(const struct rbi_policy *policy)
+{
+    for (uint32_t i = 0; i < policy->degrade_count; i++) {
+        if (policy->degrades[i].mock_file[0] != '\0' && policy->degrades[i].mock_size > 0) {
+            return "degrade: expected one of mock, mock_hex, mock_file in an entry";
+        }
+    }
+    return NULL;
+}
+
 static const char *check_parts(const struct rbi_policy *policy)
 {
     const char *odd = check_balance(&policy->balance);
     odd = odd ? odd : check_shield(&policy->shield);
     odd = odd ? odd : check_tags(&policy->tags);
+    odd = odd ? odd : check_degrades(policy);
     for (uint32_t i = 0; !odd && i < policy->rule_count; i++) {
         odd = check_rule(&policy->rules[i]);
     }

@@ -304,6 +304,9 @@ static const struct rbi_tree_field degrade[] = {
      .given_offset = offsetof(OF, triggers)},
     FIELD(BYTES, "mock", mock_size, 0, RBI_MOCK_MAX, NULL, "The answer as a text."),
     FIELD(HEX, "mock_hex", mock_size, 0, RBI_MOCK_MAX, NULL, "Or as bytes."),
+    FIELD(TEXT, "mock_file", mock_file, 0, RBI_MOCK_PATH_MAX, "",
+          "Or a file with at most 65,536 bytes: a path from the folder of the configuration file "
+          "on, read when the text is taken."),
 };
 #undef OF
 

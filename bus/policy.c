@@ -244,7 +244,8 @@ static bool degrades_valid(const struct rbi_policy *policy)
     for (unsigned i = 0; valid && i < policy->degrade_count; i++) {
         const struct rbi_degrade *degrade = &policy->degrades[i];
         valid = degrade->action <= RBI_DEGRADE_LOCAL && degrade->mock_size <= RBI_MOCK_MAX &&
-                IS_TEXT(degrade->id);
+                degrade->file_size <= RBI_MOCK_FILE_MAX && IS_TEXT(degrade->id) &&
+                IS_TEXT(degrade->mock_file);
     }
     return valid;
 }

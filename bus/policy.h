@@ -254,8 +254,10 @@ enum rbi_degrade_action {
 #define RBI_DEGRADE_SHIELDED    4U
 #define RBI_DEGRADE_LIMITED     8U
 
-#define RBI_DEGRADES_MAX 4U
-#define RBI_MOCK_MAX     1024U
+#define RBI_DEGRADES_MAX  4U
+#define RBI_MOCK_MAX      1024U
+#define RBI_MOCK_FILE_MAX 65536U
+#define RBI_MOCK_PATH_MAX 127U
 
 struct rbi_degrade {
     char id[RBI_LABEL_MAX + 1];
@@ -264,8 +266,10 @@ struct rbi_degrade {
     uint32_t action;   /* enum rbi_degrade_action */
     uint32_t triggers; /* RBI_DEGRADE_* */
     uint32_t mock_size;
-    uint32_t reserved;
+    uint32_t file_size; /* with file_key */
     unsigned char mock[RBI_MOCK_MAX];
+    uint64_t file_key; /* its blob holds the answer, in the place of mock; 0: no file */
+    char mock_file[RBI_MOCK_PATH_MAX + 1]; /* whose; "" none */
 };
 
 /** All of it, for one cluster. Zero bytes where nothing is said. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/centre.h"
 
+#include "bus/governance_file.h"
 #include "daemon/centre_turn.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
+#include "daemon/mock.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -45,12 +47,45 @@ static void centre_layers_deinit(struct centre_layers *layers)
     rbi_governance_deinit(&layers->edits);
 }
 
-static enum rbi_centre_result centre_parse_one(const struct rbi_shared_text *text,
+/** Where a text comes from. */
+enum centre_source {
+    CENTRE_NEW,     /* all of it must be good */
+    CENTRE_HOLDS,   /* as it holds already: with the files as they were read then */
+    CENTRE_RESUMED, /* of an earlier daemon: a file that is no more is no reason to lose the rest */
+};
+
+/** Reads the files that it names. @retval 0;  1 @p errors says which not;  -ENOMEM */
+static int centre_read_files(const struct rbi_daemon *daemon,
+                             enum centre_source source,
+                             struct rbi_governance *text,
+                             struct rbi_config_errors *errors)
+{
+    struct rbi_log_text quoted;
+    if (source == CENTRE_HOLDS &&
+        rbi_governance_carry_files(text, &daemon->live.layers[RBI_LIVE_APPLIED]) != 0) {
+        return -ENOMEM;
+    }
+    const int result = rbi_mocks_read(daemon->config_path, text, errors);
+    if (result > 0 && source != CENTRE_NEW) {
+        const char *why = errors->items[0].text;
+        rbi_log(RBI_LOG_WARNING, "mock_absent", "error=%s",
+                rbi_log_quote(&quoted, why, strlen(why)));
+        return 0;
+    }
+    return result;
+}
+
+static enum rbi_centre_result centre_parse_one(const struct rbi_daemon *daemon,
+                                               enum centre_source source,
+                                               const struct rbi_shared_text *text,
                                                struct rbi_governance *out,
                                                struct rbi_config_errors *errors,
                                                struct rbi_text *why)
 {
-    const int result = rbi_governance_parse(text->bytes, text->size, out, errors);
+    int result = rbi_governance_parse(text->bytes, text->size, out, errors);
+    if (result == 0) {
+        result = centre_read_files(daemon, source, out, errors);
+    }
     if (result > 0) {
         rbi_text_format(why, "%u:%u: %.200s", errors->items[0].line, errors->items[0].column,
                         errors->items[0].text);
@@ -58,8 +93,13 @@ static enum rbi_centre_result centre_parse_one(const struct rbi_shared_text *tex
     return result == 0 ? RBI_CENTRE_OK : result > 0 ? RBI_CENTRE_REFUSED : RBI_CENTRE_NO_MEMORY;
 }
 
-/** @return as rbi_centre_commit(); @p out is to be ended when it is RBI_CENTRE_OK */
-static enum rbi_centre_result centre_parse(const struct rbi_shared_text *applied,
+/**
+ * @param source  of what was applied
+ * @return as rbi_centre_commit(); @p out is to be ended when it is RBI_CENTRE_OK
+ */
+static enum rbi_centre_result centre_parse(const struct rbi_daemon *daemon,
+                                           enum centre_source source,
+                                           const struct rbi_shared_text *applied,
                                            const struct rbi_shared_text *edits,
                                            struct centre_layers *out,
                                            struct rbi_text *why)
@@ -69,9 +109,10 @@ static enum rbi_centre_result centre_parse(const struct rbi_shared_text *applied
     if (!errors) {
         return RBI_CENTRE_NO_MEMORY;
     }
-    enum rbi_centre_result result = centre_parse_one(applied, &out->applied, errors, why);
+    enum rbi_centre_result result =
+        centre_parse_one(daemon, source, applied, &out->applied, errors, why);
     if (result == RBI_CENTRE_OK) {
-        result = centre_parse_one(edits, &out->edits, errors, why);
+        result = centre_parse_one(daemon, source, edits, &out->edits, errors, why);
     }
     if (result != RBI_CENTRE_OK) {
         centre_layers_deinit(out);
@@ -246,12 +287,13 @@ static enum rbi_centre_result centre_commit(struct rbi_daemon *daemon,
                                             struct rbi_centre_outcome *out)
 {
     struct centre_layers layers;
-    const enum rbi_centre_result result = centre_parse(applied, edits, &layers, &out->why);
+    const struct rbi_version *current = rbi_centre_version(&daemon->centre, 0);
+    const bool pushed = !current || applied != current->applied; /* else only the edits are new */
+    const enum rbi_centre_result result = centre_parse(daemon, pushed ? CENTRE_NEW : CENTRE_HOLDS,
+                                                       applied, edits, &layers, &out->why);
     if (result != RBI_CENTRE_OK) {
         return result;
     }
-    const struct rbi_version *current = rbi_centre_version(&daemon->centre, 0);
-    const bool pushed = !current || applied != current->applied; /* else only the edits are new */
     const bool fits = (!pushed || rbi_live_try_push(daemon, &layers.applied, &out->why)) &&
                       rbi_live_try(daemon, &layers.applied, &layers.edits, &out->change, &out->why);
     if (fits && !dry_run) {
@@ -290,7 +332,8 @@ static bool centre_resume(struct rbi_daemon *daemon, const struct rbi_version *v
     struct centre_layers layers;
     struct rbi_text why = {.length = 0};
     struct rbi_log_text quoted;
-    if (centre_parse(version->applied, version->edits, &layers, &why) != RBI_CENTRE_OK) {
+    if (centre_parse(daemon, CENTRE_RESUMED, version->applied, version->edits, &layers, &why) !=
+        RBI_CENTRE_OK) {
         rbi_log(RBI_LOG_ERROR, "version_refused", "version=%" PRIu64 " why=%s", version->number,
                 rbi_log_quote(&quoted, why.bytes, why.length));
         return false;

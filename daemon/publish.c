@@ -5,6 +5,7 @@
 #include "daemon/demand.h"
 #include "daemon/hello.h"
 #include "daemon/log.h"
+#include "daemon/mock.h"
 #include "daemon/policy.h"
 #include "daemon/restore.h"
 
@@ -251,6 +252,7 @@ static uint64_t publish_policy(struct rbi_daemon *daemon, struct rbi_cluster *cl
         return 0;
     }
     if (key != 0) {
+        rbi_mocks_hold(daemon, policy);
         const int result = rbi_blob_hold(daemon, key, policy, sizeof(*policy));
         if (result < 0) {
             rbi_log(RBI_LOG_ERROR, "policy_stale", "cluster=%s error=\"%s\"", cluster->path.bytes,
@@ -282,6 +284,7 @@ int rbi_publish_cluster(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
     } else if (result == RBI_PUBLISH_OK) {
         rbi_directory_set_revision(&daemon->publish.writer, daemon->registry.revision);
     }
+    rbi_mocks_release(daemon, old_policy);
     rbi_blob_release(daemon, old_policy);
     rbi_table_settle(cluster);
     return result;
@@ -290,6 +293,7 @@ int rbi_publish_cluster(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
 void rbi_publish_withdraw(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
 {
     rbi_directory_withdraw(&daemon->publish.writer, cluster->id);
+    rbi_mocks_release(daemon, cluster->policy_key);
     rbi_blob_release(daemon, cluster->policy_key);
     cluster->policy_key = 0;
     rbi_table_free(cluster);

@@ -3,6 +3,7 @@
 
 #include "daemon/daemon.h"
 #include "daemon/hello.h"
+#include "daemon/mock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -75,6 +76,9 @@ int rbi_reload_read(const char *path,
         errors->count = 1;
     } else {
         result = rbi_config_parse_all(text, size, out, governance, errors);
+        if (result == 0 && (result = rbi_mocks_read(path, governance, errors)) != 0) {
+            rbi_governance_deinit(governance);
+        }
     }
     const unsigned kept =
         errors->count < RBI_CONFIG_ERRORS_MAX ? errors->count : RBI_CONFIG_ERRORS_MAX;

@@ -181,6 +181,7 @@ static bool degrade(struct ringbus *bus, struct rbi_ask *ask, const struct ringb
         call_back(bus, ask, &failed);
     }
     rbi_degrade_rules_unref(instead.rules);
+    free(instead.owned);
     return true;
 }
 

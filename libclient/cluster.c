@@ -36,6 +36,7 @@ void rbi_cluster_free(struct rbi_cluster *cluster)
         free(cluster->imports);
         free(cluster->missed);
         free(cluster->policy);
+        rbi_degrade_forget(cluster);
         rbi_limiter_unref(cluster->limiter);
         rbi_inflight_unref(cluster->inflight);
         free(cluster);

@@ -95,6 +95,7 @@ struct rbi_cluster {
     bool named;                /* the application has targeted it, wholly or in part */
     bool whole;                /* wholly: all is so for its importers, too */
     struct rbi_policy *policy; /* NULL: the defaults */
+    unsigned char *mocks[RBI_DEGRADES_MAX]; /* of its degrades, those that lie in files; or NULL */
     struct rbi_route_classes classes;
     struct rbi_refusal refusal; /* of the last pick that found nobody */
     struct rbi_target_terms target;

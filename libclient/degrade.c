@@ -102,6 +102,7 @@ static const struct rbi_degrade_rule *own_local(const struct rbi_degrade_rules *
 
 /** Both NULL: no rule covers it. */
 struct found {
+    const struct rbi_cluster *cluster; /* NULL: no target */
     const struct rbi_degrade *policy;
     const struct rbi_degrade_rule *own;
     struct rbi_degrade_rules *rules; /* of the application; NULL: none */
@@ -116,6 +117,7 @@ static struct found look_up(struct ringbus *bus, const struct rbi_ask *ask, int 
     if (cluster == NULL || trigger == 0) {
         return found;
     }
+    found.cluster = cluster;
     found.rules = cluster->caller != NULL ? cluster->caller->rules : NULL;
     found.policy = policy_rule(cluster->policy, ask->attributes.method, trigger);
     if (found.policy == NULL) {
@@ -147,6 +149,46 @@ bool rbi_degrade_fails(struct ringbus *bus, const struct rbi_ask *ask)
     const struct found found = look_up(bus, ask, 0);
     return (found.policy != NULL || found.own != NULL) &&
            action_of(&found, ask) == RINGBUS_DEGRADE_FAIL;
+}
+
+/* ---- mocks that lie in files ----------------------------------------------------------------- */
+
+void rbi_degrade_forget(struct rbi_cluster *cluster)
+{
+    for (unsigned i = 0; i < RBI_DEGRADES_MAX; i++) {
+        free(cluster->mocks[i]);
+        cluster->mocks[i] = NULL;
+    }
+}
+
+/* NULL: the directory has it not, or there is no memory; then the rule says that it fails. */
+static unsigned char *read_mock(struct ringbus *bus, const struct rbi_degrade *rule)
+{
+    uint64_t size = 0;
+    unsigned char *bytes = malloc(rule->file_size + 1U);
+    int r = bytes != NULL ? rbi_directory_read_blob(&bus->directory, rule->file_key, bytes,
+                                                    rule->file_size, &size)
+                          : RBI_DIRECTORY_ABSENT;
+    if (bytes != NULL && r == RBI_DIRECTORY_ABSENT && bus->held_segment.base != NULL) {
+        r = rbi_directory_read_blob(&bus->held_directory, rule->file_key, bytes, rule->file_size,
+                                    &size);
+    }
+    if (r != RBI_DIRECTORY_OK || size != rule->file_size) {
+        free(bytes);
+        bytes = NULL;
+    }
+    return bytes;
+}
+
+void rbi_degrade_follow(struct ringbus *bus, struct rbi_cluster *cluster)
+{
+    const struct rbi_policy *policy = cluster->policy;
+    rbi_degrade_forget(cluster);
+    for (unsigned i = 0; policy != NULL && i < policy->degrade_count; i++) {
+        if (policy->degrades[i].file_key != 0) {
+            cluster->mocks[i] = read_mock(bus, &policy->degrades[i]);
+        }
+    }
 }
 
 /* ---- doing it ----------------------------------------------------------------------------- */
@@ -189,6 +231,28 @@ static void call_local(struct ringbus *bus,
     out->error = r < 0 ? r : 0;
 }
 
+/* A copy: a new policy may take its place while the callback looks at it. false: no memory */
+static bool
+mock_of_policy(const struct found *found, unsigned char *buffer, struct rbi_degraded *out)
+{
+    const struct rbi_degrade *rule = found->policy;
+    const unsigned char *from = rule->mock;
+    size_t size = rbi_min_u64(rule->mock_size, RBI_MOCK_MAX);
+    if (rule->mock_file[0] != '\0') { /* which may have been absent: then it fails */
+        from = found->cluster->mocks[rule - found->cluster->policy->degrades];
+        size = from != NULL ? rule->file_size : 0;
+        out->owned = from != NULL ? malloc(size + 1) : NULL;
+        buffer = out->owned;
+    }
+    if (buffer == NULL) {
+        rbi_degrade_rules_unref(out->rules);
+        return false;
+    }
+    memcpy(buffer, from, size);
+    out->reply = (struct ringbus_part){.data = buffer, .size = size};
+    return true;
+}
+
 bool rbi_degrade(struct ringbus *bus,
                  struct rbi_ask *ask,
                  int error,
@@ -209,10 +273,7 @@ bool rbi_degrade(struct ringbus *bus,
             bus, ask,
             found.policy != NULL ? own_local(found.rules, ask->attributes.method) : found.own, out);
     } else if (found.policy != NULL) {
-        /* A new policy may take its place while the callback looks at it. */
-        const size_t size = rbi_min_u64(found.policy->mock_size, RBI_MOCK_MAX);
-        memcpy(buffer, found.policy->mock, size);
-        out->reply = (struct ringbus_part){.data = buffer, .size = size};
+        return mock_of_policy(&found, buffer, out);
     } else {
         out->reply = (struct ringbus_part){.data = found.own->mock, .size = found.own->mock_size};
     }

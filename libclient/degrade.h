@@ -10,6 +10,8 @@
 #include <stdbool.h>
 
 struct rbi_ask;
+struct rbi_cluster;
+struct ringbus;
 
 struct rbi_degrade_rule {
     uint32_t method_low;
@@ -34,6 +36,7 @@ struct rbi_degraded {
     struct ringbus_part reply;
     int error;                       /* not 0: no reply, the local callback failed so */
     struct rbi_degrade_rules *rules; /* given back when the reply was looked at; may be NULL */
+    void *owned;                     /* the same, by free(); may be NULL */
 };
 
 /**
@@ -53,6 +56,9 @@ bool rbi_degrade(struct ringbus *bus,
                  int error,
                  unsigned char *buffer,
                  struct rbi_degraded *out);
+/** The policy of a cluster is another: what its mock_files hold is read from the directory. */
+void rbi_degrade_follow(struct ringbus *bus, struct rbi_cluster *cluster);
+void rbi_degrade_forget(struct rbi_cluster *cluster);
 void rbi_degrade_rules_unref(struct rbi_degrade_rules *rules);
 
 #endif

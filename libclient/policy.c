@@ -27,10 +27,11 @@ uint64_t rbi_cluster_slow_ns(const struct rbi_cluster *cluster)
     return slow_ms != 0 ? slow_ms * RBI_NS_PER_MS : RBI_NEVER;
 }
 
-static void use_policy(struct rbi_cluster *cluster, struct rbi_policy *policy)
+static void use_policy(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_policy *policy)
 {
     free(cluster->policy);
     cluster->policy = policy;
+    rbi_degrade_follow(bus, cluster);
     rbi_route_classes_init(&cluster->classes, rbi_cluster_policy(cluster));
     rbi_caller_changed(cluster);
     rbi_outcomes_follow_all(cluster);
@@ -66,7 +67,7 @@ bool rbi_cluster_take_policy(struct ringbus *bus, struct rbi_cluster *cluster, u
     if ((key == 0 || rbi_policy_read(bus, key, &policy) == RBI_DIRECTORY_OK) &&
         rbi_limit_follow(bus, cluster, policy) == 0) {
         rbi_cluster_changed(bus, cluster); /* what was chosen by the one before */
-        use_policy(cluster, policy);
+        use_policy(bus, cluster, policy);
         if (cluster->subset != rbi_cluster_policy(cluster)->balance.subset) {
             rbi_subset_follow(bus, cluster);
         }

@@ -88,6 +88,8 @@ static void test_parse_refuses_what_does_not_fit_together(void **state)
 {
     (void)state;
     assert_refused("clusters: [{match: /a, panic: {enter: 70%}}]\n", 1, 12, "at most leave");
+    assert_refused("clusters: [{match: /a, degrade: [{id: x, mock: y, mock_file: z}]}]\n", 1, 12,
+                   "one of mock, mock_hex, mock_file");
     assert_refused("clusters: [{match: /a, shield: {close_ok: 6}}]\n", 1, 12, "at most close_of");
     assert_refused("clusters: [{match: /a, shield: {open_min: 2m}}]\n", 1, 12, "at most open_max");
     assert_refused("clusters: [{match: /a, shield: {windows: []}}]\n", 1, 12, "one at least");
