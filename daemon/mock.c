@@ -32,30 +32,33 @@ static int open_folder(const char *config_path)
     return fd >= 0 ? fd : -errno;
 }
 
-/** One element of a path after the other, so that none leads out. @return descriptor; -errno */
-static int open_below(int folder, const char *path)
+/**
+ * One element of a path after the other, so that none leads out.
+ * @param at  folder to begin in, taken over
+ * @return descriptor; -errno
+ */
+static int open_below(int at, const char *path)
 {
-    int at = dup(folder);
     while (at >= 0 && *path) {
         char element[NAME_MAX + 1];
         const size_t length = strcspn(path, "/");
         const bool last = path[length] == '\0';
-        if (length == 0 || length > NAME_MAX || strncmp(path, "..", length) == 0 ||
-            (!last && path[length + 1] == '\0')) {
-            (void)close(at);
-            return -EINVAL; /* ".", "..", "//", absolute, or a slash at the end */
+        int next = -1;
+        errno = EINVAL; /* ".", "..", "//", absolute, or a slash at the end */
+        if (length > 0 && length <= NAME_MAX && strncmp(path, "..", length) != 0 &&
+            (last || path[length + 1] != '\0')) {
+            memcpy(element, path, length);
+            element[length] = '\0';
+            next = openat(at, element,
+                          last ? O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+                               : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         }
-        memcpy(element, path, length);
-        element[length] = '\0';
-        const int next = openat(at, element,
-                                last ? O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
-                                     : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         const int error = errno;
         (void)close(at);
         at = next >= 0 ? next : -error;
         path += length + (last ? 0 : 1);
     }
-    return at >= 0 ? at : at == -1 ? -errno : at;
+    return at;
 }
 
 /** @param bytes  room for one more than may be. @return size; -errno */
@@ -107,12 +110,8 @@ static int read_one(const char *config_path,
     if (!bytes) {
         return -ENOMEM;
     }
-    const int folder = open_folder(config_path);
-    const int fd = folder >= 0 ? open_below(folder, path) : folder;
+    const int fd = open_below(open_folder(config_path), path);
     const ssize_t size = fd >= 0 ? read_all(fd, bytes) : fd;
-    if (folder >= 0) {
-        (void)close(folder);
-    }
     if (fd >= 0) {
         (void)close(fd);
     }

@@ -70,7 +70,7 @@ static void reload(void)
 /* @return exit code of ringbusctl */
 static int ctl(const char *arguments)
 {
-    char command[512];
+    char command[1024];
     (void)snprintf(command, sizeof command, "%s %s --socket %s >>%s/ctl.log 2>&1", RINGBUSCTL_PATH,
                    arguments, cluster.socket, cluster.folder);
     const int status = system(command); /* NOLINT(cert-env33-c): of this test's own making */
@@ -80,7 +80,7 @@ static int ctl(const char *arguments)
 
 static bool ctl_said(const char *text)
 {
-    char command[512];
+    char command[1024];
     (void)snprintf(command, sizeof command, "grep -qF '%s' %s/ctl.log", text, cluster.folder);
     return system(command) == 0; /* NOLINT(cert-env33-c) */
 }
@@ -214,7 +214,7 @@ static void test_what_is_refused(void **state)
 static void test_pushed(void **state)
 {
     (void)state;
-    char command[512];
+    char command[300];
     char text[512];
     char path[256];
     CHECK(cluster_configure(&cluster, "{}\n") == 0);

@@ -68,6 +68,7 @@ ssize_t sim_write(int fd, const void *data, size_t size);
 ssize_t sim_pwrite(int fd, const void *data, size_t size, off_t offset);
 int sim_ftruncate(int fd, off_t size);
 int sim_open(const char *path, int flags, ...);
+int sim_openat(int folder, const char *path, int flags, ...);
 int sim_access(const char *path, int mode);
 int sim_unlink(const char *path);
 int sim_rename(const char *old_path, const char *new_path);

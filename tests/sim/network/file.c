@@ -290,6 +290,16 @@ int sim_open(const char *path, int flags, ...)
     return sim_fd_install(file);
 }
 
+/* Beside the configuration, which is no file here, lies nothing. */
+int sim_openat(int folder, const char *path, int flags, ...)
+{
+    (void)folder;
+    (void)path;
+    (void)flags;
+    errno = ENOENT;
+    return -1;
+}
+
 int sim_flock(int fd, int operation)
 {
     struct sim_file *file = sim_fd_file(fd);

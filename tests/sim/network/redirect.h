@@ -52,6 +52,7 @@
 #define munmap(...)             sim_munmap(__VA_ARGS__)
 #define nanosleep(...)          sim_nanosleep(__VA_ARGS__)
 #define open(...)               sim_open(__VA_ARGS__)
+#define openat(...)             sim_openat(__VA_ARGS__)
 #define poll(...)               sim_poll(__VA_ARGS__)
 #define posix_memalign(...)     sim_posix_memalign(__VA_ARGS__)
 #define pread(...)              sim_pread(__VA_ARGS__)
