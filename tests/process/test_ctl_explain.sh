@@ -21,6 +21,7 @@ clusters:
 rights:
   rules:
     - {id: no-entry, action: deny, verbs: [connect], from: $group/Gate/2, to: $group/Hall/read*}
+    - {id: no-orders, action: deny, verbs: [send], methods: 77, from: $group/Gate/2, to: $group/Hall/write*}
 instances:
   $group/Hall/read1: {set: app.s.1}
   $group/Hall/write1: {set: app.s.1}
@@ -68,6 +69,10 @@ expect 4 "$CTL" explain $group/Gate/3 $group/Hall
 holds "$group/Gate/3 is not registered" "$work/err"
 
 # ---- rights ------------------------------------------------------------------------------
+expect 0 "$CTL" explain --method 77 --tag v2 $group/Gate/2 $group/Hall
+expect 0 "$CTL" explain --method 77 $group/Gate/2 $group/Hall
+holds "  - write1: may not be seen by the caller" "$work/out"
+holds "denied   $group/Hall/write1: rule no-orders" "$work/out"
 expect 0 "$CTL" explain $group/Gate/2 $group/Hall
 holds "acl      strict 4 -> 3" "$work/out"
 holds "  - read1: may not be seen by the caller" "$work/out"
