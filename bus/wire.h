@@ -92,6 +92,8 @@
     X(ALARM, alarm, 73, 0)               /* daemon to who watches: one fires, or is over */        \
     X(ROW_ALARM, row_alarm, 74, 0)       /* daemon */                                              \
     X(ROW_CALLS, row_calls, 75, 0)       /* daemon: calls to a cluster, or an instance */          \
+    X(DRY_RUN, dry_run, 76, 0)           /* caller: a rule would have done this; unanswered */     \
+    X(ROW_DRY_RUN, row_dry_run, 77, 0)   /* daemon */                                              \
     X(PLACE, place, 78, 0)               /* client: it has moved to another node; unanswered */
 
 enum rbi_wire_type {
@@ -403,6 +405,13 @@ struct rbi_data {
     F(u64, recent_calls, 12, 0) /* of a cluster: in the last recent_ms */                          \
     F(u64, recent_bad, 13, 0)                                                                      \
     F(u64, recent_ms, 14, 0)
+#define RBI_WIRE_FIELDS_dry_run(F)                                                                 \
+    F(u64, cluster, 1, 1)                                                                          \
+    F(u32, kind, 2, 1)   /* enum rbi_dry_kind */                                                   \
+    F(text, rule, 3, 0)  /* id; empty: there is one of that kind */                                \
+    F(u64, count, 4, 1) /* messages since it was last told */
+#define RBI_WIRE_FIELDS_row_dry_run(F)                                                             \
+    F(text, path, 1, 1) F(u32, kind, 2, 1) F(text, rule, 3, 0) F(u64, count, 4, 1)
 #define RBI_WIRE_FIELDS_stopping(F) F(text, text, 1, 0)
 #define RBI_WIRE_FIELDS_relink(F)                                                                  \
     F(u64, link_id, 1, 1) /* as the earlier daemon gave it */                                      \
@@ -469,6 +478,7 @@ enum rbi_query {
     RBI_QUERY_ALARMS = 4,         /* ROW_ALARM */
     RBI_QUERY_CLUSTER_CALLS = 5,  /* ROW_CALLS, of clusters that were called */
     RBI_QUERY_INSTANCE_CALLS = 6, /* ROW_CALLS, of instances that were called */
+    RBI_QUERY_DRY_RUNS = 7,       /* ROW_DRY_RUN */
 };
 /**
  * What ALARM says. All that fire at and below a prefix are told between BEGIN and END when it

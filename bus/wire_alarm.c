@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bus/wire_alarm.c - tables of the messages about alarms and figures of calls. */
+/* bus/wire_alarm.c - tables of the messages about alarms, calls and dry runs. */
 #include "bus/wire_table.h"
 
 #define RBI_WIRE_OF rbi_wire_alarm
@@ -12,4 +12,12 @@ RBI_WIRE_TABLE(row_alarm);
 
 #define RBI_WIRE_OF rbi_wire_row_calls
 RBI_WIRE_TABLE(row_calls);
+#undef RBI_WIRE_OF
+
+#define RBI_WIRE_OF rbi_wire_dry_run
+RBI_WIRE_TABLE(dry_run);
+#undef RBI_WIRE_OF
+
+#define RBI_WIRE_OF rbi_wire_row_dry_run
+RBI_WIRE_TABLE(row_dry_run);
 #undef RBI_WIRE_OF

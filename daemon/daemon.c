@@ -180,6 +180,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
     rbi_reported_init(&daemon->reported);
     daemon->numa_nodes = rbi_numa_nodes();
     rbi_leases_init(&daemon->leases);
+    rbi_dry_desk_init(&daemon->dry);
     rbi_nodes_init(&daemon->nodes);
     rbi_list_init(&daemon->centre.turns);
     rbi_log_init();
@@ -265,6 +266,7 @@ void rbi_daemon_deinit(struct rbi_daemon *daemon)
     rbi_relink_deinit(&daemon->relink);
     rbi_leases_deinit(&daemon->leases);
     rbi_alarms_deinit(&daemon->alarms);
+    rbi_dry_desk_deinit(&daemon->dry);
     rbi_rights_deinit(&daemon->rights);
     rbi_names_close(&daemon->names);
     rbi_live_deinit(&daemon->live);

@@ -10,6 +10,7 @@
 #include "daemon/alarms.h"
 #include "daemon/centre.h"
 #include "daemon/closer.h"
+#include "daemon/dry_run.h"
 #include "daemon/governance.h"
 #include "daemon/health.h"
 #include "daemon/known.h"
@@ -110,6 +111,7 @@ struct rbi_daemon {
     struct rbi_reported_desk reported;
     uint32_t numa_nodes; /* of the host */
     struct rbi_alarm_desk alarms;
+    struct rbi_dry_desk dry;
     struct rbi_lease_desk leases;
     struct rbi_closer closer;
     struct rbi_worker worker;

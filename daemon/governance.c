@@ -195,6 +195,7 @@ static struct rbi_live_change live_changed(struct rbi_daemon *daemon)
     rbi_alarms_set(daemon);
     const uint64_t instances = live_update_instances(daemon);
     const uint64_t clusters = live_update_clusters(daemon);
+    rbi_dry_desk_update(daemon);
     if (clusters + instances != 0) {
         rbi_log(RBI_LOG_INFO, "governance_changed", "clusters=%" PRIu64 " instances=%" PRIu64,
                 clusters, instances);

@@ -9,7 +9,7 @@ void rbi_handle_query(const struct rbi_request *request)
 {
     const struct rbi_wire_query *query = &request->body->query;
     struct rbi_path_info info;
-    if (query->what < RBI_QUERY_STATUS || query->what > RBI_QUERY_INSTANCE_CALLS) {
+    if (query->what < RBI_QUERY_STATUS || query->what > RBI_QUERY_DRY_RUNS) {
         rbi_request_refuse(request, RBI_CODE_ARGUMENT, "nothing to ask for: %" PRIu32, query->what);
         return;
     }

@@ -190,6 +190,26 @@ static enum row_result query_next_alarm(struct rbi_peer *peer)
     return ROW_NONE;
 }
 
+static enum row_result query_next_dry_run(struct rbi_peer *peer)
+{
+    struct rbi_query_run *run = &peer->query;
+    RBI_LIST_EACH(node, spare, &peer->daemon->dry.sums)
+    {
+        const struct rbi_dry_sum *sum = RBI_CONTAINER_OF(node, struct rbi_dry_sum, in_desk);
+        if (sum->number <= run->cursor || !query_wants_path(peer, &sum->path)) {
+            continue;
+        }
+        const struct rbi_wire_row_dry_run row = {
+            .path = sum->path, .kind = sum->kind, .rule = sum->rule, .count = sum->count};
+        const enum row_result result = query_row(peer, RBI_WIRE_ROW_DRY_RUN, &row, NULL, 0);
+        if (result == ROW_SENT) {
+            run->cursor = sum->number;
+        }
+        return result;
+    }
+    return ROW_NONE;
+}
+
 /* ---- status ---------------------------------------------------------------------------- */
 
 typedef void (*status_fn)(struct rbi_daemon *daemon, struct rbi_wire_row_status *row);
@@ -372,6 +392,8 @@ static enum row_result query_next(struct rbi_peer *peer)
         return query_next_cluster_calls(peer);
     case RBI_QUERY_INSTANCE_CALLS:
         return query_next_instance_calls(peer);
+    case RBI_QUERY_DRY_RUNS:
+        return query_next_dry_run(peer);
     }
     return ROW_NONE;
 }

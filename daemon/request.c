@@ -44,6 +44,7 @@ static const struct request_entry {
     {RBI_WIRE_DESCRIBE, STAGE_GREETED, rbi_handle_describe},
     {RBI_WIRE_OUTCOMES, STAGE_REGISTERED, rbi_handle_outcomes},
     {RBI_WIRE_KEYED, STAGE_REGISTERED, rbi_handle_keyed},
+    {RBI_WIRE_DRY_RUN, STAGE_REGISTERED, rbi_handle_dry_run},
     {RBI_WIRE_LEASE_DEMAND, STAGE_REGISTERED, rbi_handle_lease_demand},
     {RBI_WIRE_PROBE, STAGE_REGISTERED, rbi_handle_probe},
     {RBI_WIRE_PROBE_RESULT, STAGE_REGISTERED, rbi_handle_probe_result},

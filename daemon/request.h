@@ -65,6 +65,7 @@ void rbi_handle_get_text(const struct rbi_request *request);
 void rbi_handle_history(const struct rbi_request *request);
 void rbi_handle_describe(const struct rbi_request *request);
 void rbi_handle_keyed(const struct rbi_request *request);
+void rbi_handle_dry_run(const struct rbi_request *request);
 void rbi_handle_lease_demand(const struct rbi_request *request);
 void rbi_handle_outcomes(const struct rbi_request *request);
 void rbi_handle_probe(const struct rbi_request *request);

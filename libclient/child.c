@@ -56,6 +56,7 @@ void rbi_close_in_child(struct ringbus *bus)
     free(bus->due);
     rbi_watched_deinit(&bus->watches);
     rbi_alarm_sights_deinit(&bus->alarms);
+    rbi_dry_deinit(&bus->dry);
     free(bus->gone);
     rbi_events_deinit(&bus->events);
     rbi_owned_free(bus);

@@ -34,6 +34,7 @@ void rbi_handle_free(struct ringbus *bus)
     free(bus->clusters);
     rbi_watched_deinit(&bus->watches);
     rbi_alarm_sights_deinit(&bus->alarms);
+    rbi_dry_deinit(&bus->dry);
     rbi_nodes_close(bus);
     rbi_events_deinit(&bus->events);
     rbi_owned_free(bus);
@@ -130,6 +131,7 @@ int ringbus_close(struct ringbus *bus, uint32_t drain_ms)
     if (drain_ms > 0) {
         r = drain(bus, drain_ms);
     }
+    rbi_dry_flush(bus);
     say_goodbye(bus);
     rbi_calls_end_all(bus, RINGBUS_E_CLOSED);
     rbi_asks_end_all(bus, RINGBUS_E_CLOSED);

@@ -90,7 +90,8 @@ static bool make_first_choice(struct ringbus *bus, struct rbi_cluster *cluster)
 /* All messages have one choice, if hooks do not say otherwise. */
 static bool is_classless(const struct rbi_cluster *cluster)
 {
-    return rbi_route_classless(&cluster->classes) && !cluster->barring;
+    /* What a dry run would have done is counted for each message: not in the quick way. */
+    return rbi_route_classless(&cluster->classes) && !cluster->barring && !cluster->dry;
 }
 
 void rbi_cluster_refresh(struct ringbus *bus, struct rbi_cluster *cluster)
@@ -98,6 +99,7 @@ void rbi_cluster_refresh(struct ringbus *bus, struct rbi_cluster *cluster)
     const bool stale = (cluster->dispatch_stale & RBI_DISPATCH_STALE) != 0;
     cluster->held = rbi_redeliver_holds(bus, cluster->id);
     cluster->barring = rbi_rights_barring(cluster);
+    cluster->dry = rbi_dry_routes(rbi_cluster_policy(cluster));
     cluster->dispatch_stale &= (uint8_t)~RBI_DISPATCH_HELD;
     cluster->dispatch_stale |= cluster->held ? RBI_DISPATCH_HELD : 0U;
     if (!stale) {
@@ -361,10 +363,13 @@ static struct rbi_end *pick_balanced(struct ringbus *bus,
     const bool keyed = pick->keyed && !pick->spread;
     struct rbi_end *end = pick_or_tell(bus, cluster, choice, keyed, pick->key);
     const bool by_key = keyed && choice->by_key;
-    if (end == NULL || !rbi_pick_tried(pick, end)) {
-        return end;
+    if (end != NULL && rbi_pick_tried(pick, end)) {
+        end = by_key ? NULL : untried(choice, pick);
     }
-    return by_key ? NULL : untried(choice, pick);
+    if (RBI_UNLIKELY(cluster->dry) && end != NULL) {
+        rbi_dry_picked(bus, cluster, choice, end);
+    }
+    return end;
 }
 
 static struct rbi_end *pick_chosen(struct ringbus *bus,

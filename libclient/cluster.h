@@ -89,11 +89,12 @@ struct rbi_cluster {
     uint64_t again_ns; /* when the choices are to be made anew though nothing has changed */
     struct rbi_cluster **imports; /* the same of other businesses, in order */
     unsigned import_count;
-    unsigned importers;        /* clusters that have this one among their imports */
-    uint64_t keyed_told_ns;    /* when our daemon was told that keys are used; 0: not yet */
-    bool barring;              /* some of its instances may not be sent every method */
-    bool named;                /* the application has targeted it, wholly or in part */
-    bool whole;                /* wholly: all is so for its importers, too */
+    unsigned importers;     /* clusters that have this one among their imports */
+    uint64_t keyed_told_ns; /* when our daemon was told that keys are used; 0: not yet */
+    bool barring;           /* some of its instances may not be sent every method */
+    bool dry;   /* a stage of the chain is run dry: what it would have done is counted */
+    bool named; /* the application has targeted it, wholly or in part */
+    bool whole; /* wholly: all is so for its importers, too */
     struct rbi_policy *policy; /* NULL: the defaults */
     unsigned char *mocks[RBI_DEGRADES_MAX]; /* of its degrades, those that lie in files; or NULL */
     struct rbi_route_classes classes;

@@ -130,7 +130,10 @@ limit(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record,
     const enum rbi_limit_result result =
         rbi_limits_check(&of->limits, &of->words, NULL, &question, &verdict);
     end->held = false;
-    rbi_count(bus, RBI_COUNTER_limited_dry, verdict.dry_refused ? 1 : 0);
+    if (RBI_UNLIKELY(verdict.dry_refused)) {
+        rbi_count(bus, RBI_COUNTER_limited_dry, 1);
+        rbi_dry_add(bus, bus->self.cluster, RBI_DRY_LIMIT, of->limits.rules[verdict.dry_rule].id);
+    }
     if (result == RBI_LIMIT_PASS) {
         rbi_limits_take(&of->limits, &of->words, NULL, &question);
         return (struct rbi_gate_verdict){.error = 0};

@@ -10,6 +10,7 @@
 #include "libclient/delay.h"
 #include "libclient/divert.h"
 #include "libclient/drain.h"
+#include "libclient/dry.h"
 #include "libclient/error.h"
 #include "libclient/event.h"
 #include "libclient/failback.h"
@@ -124,6 +125,7 @@ struct ringbus {
     struct rbi_watches watches;
     struct rbi_nodes nodes;
     struct rbi_alarm_sights alarms;
+    struct rbi_dry_counts dry;
     struct rbi_hooks *hooks; /* NULL: ringbus_hook() was not called */
     struct rbi_owned *owned; /* NULL: the option slots was not given */
     struct rbi_control control;

@@ -38,6 +38,7 @@
 #include "libclient/delay.h"
 #include "libclient/divert.h"
 #include "libclient/drain.h"
+#include "libclient/dry.h"
 #include "libclient/end.h"
 #include "libclient/end_control.h"
 #include "libclient/epoll.h"

@@ -219,6 +219,8 @@ int rbi_limit_ask(struct ringbus *bus, struct rbi_end *end, uint32_t method, uin
     limiter->asked_ns = question.now_ns;
     if (RBI_UNLIKELY(verdict.dry_refused)) {
         rbi_count(bus, RBI_COUNTER_limited_dry, 1);
+        rbi_dry_add(bus, limiter->cluster, RBI_DRY_LIMIT,
+                    limiter->limits.rules[verdict.dry_rule].id);
     }
     return RBI_LIKELY(result == RBI_LIMIT_PASS) ? 0 : refuse(bus, end, &verdict, result);
 }

@@ -155,6 +155,7 @@ static void run_deadlines(struct ringbus *bus)
     rbi_deadline_at_most(bus, rbi_probe_tick(bus, bus->now_ns));
     rbi_deadline_at_most(bus, rbi_outcomes_tick(bus, bus->now_ns));
     rbi_deadline_at_most(bus, rbi_limit_tick(bus, bus->now_ns));
+    rbi_deadline_at_most(bus, rbi_dry_tick(bus, bus->now_ns));
     rbi_deadline_at_most(bus, rbi_nodes_tick(bus, bus->now_ns));
     rbi_deadline_at_most(bus, rbi_gate_tick(bus, bus->now_ns));
 }

@@ -208,6 +208,9 @@ message_option(struct rbi_ctl_args *args, const struct rbi_ctl_option *option, c
     case RBI_CTL_IDC:
         args->idc = value;
         return RBI_CTL_OK;
+    case RBI_CTL_STATE:
+        args->state = value;
+        return RBI_CTL_OK;
     default:
         return change_option(args, option, value);
     }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* explain: where a message of a caller to a cluster may go, and what takes the others out. */
+#include "bus/dry_run.h"
+#include "daemon/ctl/control.h"
 #include "daemon/ctl/explain_rights.h"
 #include "daemon/ctl/json.h"
 #include "daemon/ctl/session.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,6 +97,43 @@ static void print_denied(const struct rbi_ctl_args *args, const struct rbi_ctl_d
     }
 }
 
+/* What dry runs would have done so far, as callers have counted it. */
+static int on_dry_run(void *context, unsigned type, const union rbi_wire_body *body, int fd)
+{
+    const struct rbi_ctl_args *args = *(const struct rbi_ctl_args *const *)context;
+    const struct rbi_wire_row_dry_run *row = &body->row_dry_run;
+    const char *kind = rbi_dry_kind_name(row->kind);
+    (void)fd;
+    if (type != RBI_WIRE_ROW_DRY_RUN) {
+        return RBI_CTL_OK;
+    }
+    if (args->json) {
+        struct rbi_ctl_json json;
+        rbi_ctl_json_begin(&json, stdout);
+        rbi_ctl_json_text(&json, "kind", "dry_run");
+        rbi_ctl_json_text(&json, "of", kind);
+        rbi_ctl_json_text(&json, "rule", row->rule.bytes);
+        rbi_ctl_json_u64(&json, "messages", row->count);
+        rbi_ctl_json_end(&json);
+    } else {
+        printf("dry run  %s%s%s: %" PRIu64 " messages so far, of all callers\n", kind,
+               row->rule.length > 0 ? " " : "", row->rule.bytes, row->count);
+    }
+    return RBI_CTL_OK;
+}
+
+static int print_dry_runs(const struct rbi_ctl_args *args)
+{
+    struct rbi_ctl_control control;
+    int r = rbi_ctl_control_init(&control, args);
+    if (r == RBI_CTL_OK) {
+        r = rbi_ctl_control_query(&control, RBI_QUERY_DRY_RUNS, args->operands[1], on_dry_run,
+                                  &args);
+        rbi_ctl_control_deinit(&control);
+    }
+    return r;
+}
+
 static int
 print_text(struct ringbus *bus, const char *target, const struct ringbus_explain_options *options)
 {
@@ -165,6 +205,10 @@ static int explain(const struct rbi_ctl_args *args, struct ringbus *bus)
     rbi_ctl_denied_deinit(&denied);
     if (r < 0) {
         return rbi_ctl_fail_bus(args, r, "cannot explain", ringbus_errmsg(bus));
+    }
+    r = print_dry_runs(args);
+    if (r != RBI_CTL_OK) {
+        return r;
     }
     return in > 0 ? RBI_CTL_OK
                   : rbi_ctl_fail(args, RBI_CTL_NOT_FOUND, "nobody could get such a message");

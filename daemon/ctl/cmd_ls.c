@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ls: one line for each endpoint. */
+#include "bus/label.h"
 #include "daemon/ctl/json.h"
 #include "daemon/ctl/rows.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static void json_print(const struct rbi_wire_row_endpoint *row)
 {
@@ -37,12 +39,31 @@ static void text_print(const struct rbi_wire_row_endpoint *row)
            row->links, pid, age, row->program.bytes);
 }
 
+/* "group" is all of a group. */
+static bool is_at(const char *idc, const char *wanted)
+{
+    const size_t length = strlen(wanted);
+    return strncmp(idc, wanted, length) == 0 && (idc[length] == '\0' || idc[length] == '/');
+}
+
+static bool is_wanted(const struct rbi_ctl_args *args, const struct rbi_wire_row_endpoint *row)
+{
+    if ((args->given & RBI_CTL_ALL) == 0 && rbi_ctl_path_anonymous(row->path.bytes)) {
+        return false;
+    }
+    return (args->set == NULL || strcmp(row->set.bytes, args->set) == 0) &&
+           (args->idc == NULL || is_at(row->idc.bytes, args->idc)) &&
+           (args->tag == NULL || rbi_label_has_tag(row->tags.bytes, args->tag)) &&
+           (args->state == NULL || strcmp(rbi_ctl_state_name(row->state), args->state) == 0 ||
+            strcmp(rbi_ctl_health_name(row->health), args->state) == 0);
+}
+
 static int rows_print(const struct rbi_ctl_args *args, const struct rbi_ctl_rows *rows)
 {
     size_t shown = 0;
     for (size_t i = 0; i < rows->endpoint_count; i++) {
         const struct rbi_wire_row_endpoint *row = &rows->endpoints[i].row;
-        if ((args->given & RBI_CTL_ALL) == 0 && rbi_ctl_path_anonymous(row->path.bytes)) {
+        if (!is_wanted(args, row)) {
             continue;
         }
         if (args->json) {

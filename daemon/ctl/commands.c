@@ -16,10 +16,14 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
      "number, and some for each instance at or below PREFIX that is registered now, each cluster\n"
      "that was called, and each alarm.\n",
      rbi_ctl_metrics},
-    {"ls", "[PREFIX]", 0, 1, RBI_CTL_BUS | RBI_CTL_ALL, "endpoints below a prefix",
+    {"ls", "[PREFIX]", 0, 1,
+     RBI_CTL_BUS | RBI_CTL_ALL | RBI_CTL_SET | RBI_CTL_IDC | RBI_CTL_TAG | RBI_CTL_STATE,
+     "endpoints below a prefix",
      "Prints one line for each endpoint: path, state, health as the daemon found it (ok,\n"
      "shielded, probed, ramp), weight, links, process, age, program.\n"
-     "Endpoints without a path of their own are left out unless --all is given.\n",
+     "Endpoints without a path of their own are left out unless --all is given; --set, --idc,\n"
+     "--tag and --state leave out those of another set, at another location (group/zone, or all\n"
+     "of a group), without that tag, in another state or health.\n",
      rbi_ctl_ls},
     {"deps", "[PREFIX]", 0, 1, RBI_CTL_BUS | RBI_CTL_ALL, "which cluster calls which",
      "One line for each pair of clusters between which there are links, the one that asked for\n"
@@ -41,7 +45,8 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
      "CALLER is the path of an instance that is there, whose set and location count, or - for\n"
      "one that has none but those given. Prints each stage of routing in its order, how many\n"
      "instances came to it and were left, after it each instance that fell out (-), or would\n"
-     "have if the rule was no dry run (?), with reason and rule, and at the end who is in.\n"
+     "have if the rule was no dry run (?), with reason and rule, who is in, and at the end what\n"
+     "dry runs would have done so far.\n"
      "What rights the caller has is asked of the daemon, which tells that to the caller's own\n"
      "user and root; whom it has none to falls out at acl. Nothing is sent.\n",
      rbi_ctl_explain},
@@ -196,11 +201,13 @@ const struct rbi_ctl_option rbi_ctl_options[] = {
     {RBI_CTL_BUSY, "--busy", NULL, "only busy"},
     {RBI_CTL_SLEEP, "--sleep", NULL, "only sleeping"},
     {RBI_CTL_PATH, "--path", "PATH", "5 elements; default /Bench/local/host/w0/g0"},
-    {RBI_CTL_TAG, "--tag", "TAG", "of the message"},
+    {RBI_CTL_TAG, "--tag", "TAG", "of the message, or of instances to list"},
     {RBI_CTL_METHOD, "--method", "N", "of the message"},
     {RBI_CTL_LABELS, "--labels", "N,...", "of the message, up to 4"},
-    {RBI_CTL_SET, "--set", "SET", "of the caller, or to move to, name.area.group"},
-    {RBI_CTL_IDC, "--idc", "IDC", "location of the caller, or to move to, group or group/zone"},
+    {RBI_CTL_SET, "--set", "SET", "of the caller, to move to, or to list, name.area.group"},
+    {RBI_CTL_IDC, "--idc", "IDC",
+     "location of the caller, to move to, or to list: group, group/zone"},
+    {RBI_CTL_STATE, "--state", "STATE", "READY, DRAINING ..., or a health: ok, shielded ..."},
     {RBI_CTL_TAGS, "--tags", "TAG,...", "tags to move to"},
     {RBI_CTL_OFF, "--off", NULL, "takes it back"},
     {RBI_CTL_DRY_RUN, "--dry-run", NULL, "only checks, and says what it would be about"},

@@ -48,6 +48,7 @@ enum rbi_ctl_exit {
 #define RBI_CTL_OFF      0x800000U
 #define RBI_CTL_TAGS     0x10000000U
 #define RBI_CTL_REVISION 0x20000000U
+#define RBI_CTL_STATE    0x40000000U
 #define RBI_CTL_SUBJECT  0x1000000U
 #define RBI_CTL_TARGET   0x2000000U
 #define RBI_CTL_TTL      0x4000000U
@@ -110,6 +111,7 @@ struct rbi_ctl_args {
     uint32_t labels[RBI_CTL_LABELS_MAX];
     const char *set;
     const char *idc;
+    const char *state;
     const char *subject;
     const char *target;
     const char *key_file;

@@ -2,6 +2,7 @@
 #include "daemon/ctl/metrics_calls.h"
 
 #include "bus/alarm.h"
+#include "bus/dry_run.h"
 #include "bus/histogram.h"
 #include "daemon/ctl/metrics.h"
 #include "daemon/ctl/rows.h"
@@ -201,8 +202,36 @@ static int alarms_print(struct rbi_ctl_control *control, const char *prefix)
     return r;
 }
 
+/* ---- dry runs ------------------------------------------------------------------------------ */
+
+static int on_dry_run(void *context, unsigned type, const union rbi_wire_body *body, int fd)
+{
+    const struct rbi_wire_row_dry_run *row = &body->row_dry_run;
+    char rule[RBI_CTL_LABEL_ROOM];
+    char path[RBI_CTL_LABEL_ROOM];
+    (void)context;
+    (void)fd;
+    if (type == RBI_WIRE_ROW_DRY_RUN) {
+        rbi_ctl_label_format(row->rule.bytes, rule);
+        rbi_ctl_label_format(row->path.bytes, path);
+        printf("ringbus_dry_run_messages_total{path=\"%s\",kind=\"%s\",rule=\"%s\"} %" PRIu64 "\n",
+               path, rbi_dry_kind_name(row->kind), rule, row->count);
+    }
+    return RBI_CTL_OK;
+}
+
+static int dry_runs_print(struct rbi_ctl_control *control, const char *prefix)
+{
+    rbi_ctl_metric_begin("dry_run", "messages",
+                         "Messages that a rule would have refused, or sent to others.", false);
+    return rbi_ctl_control_query(control, RBI_QUERY_DRY_RUNS, prefix, on_dry_run, NULL);
+}
+
 int rbi_ctl_metrics_calls(struct rbi_ctl_control *control, const char *prefix)
 {
-    const int r = calls_print(control, prefix);
-    return r == RBI_CTL_OK ? alarms_print(control, prefix) : r;
+    int r = calls_print(control, prefix);
+    if (r == RBI_CTL_OK) {
+        r = alarms_print(control, prefix);
+    }
+    return r == RBI_CTL_OK ? dry_runs_print(control, prefix) : r;
 }

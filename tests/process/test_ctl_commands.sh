@@ -77,6 +77,15 @@ json "$work/out"
 [ "$(wc -l <"$work/out")" -eq 2 ] || fail "ls lists $(cat "$work/out")"
 lacks /anon "$work/out"
 
+# Features J43: by room, set, tag and state.
+expect 0 "$CTL" ls --json --state READY $group/Echo
+[ "$(wc -l <"$work/out")" -eq 2 ] || fail "ls --state READY lists $(cat "$work/out")"
+expect 0 "$CTL" ls --json --state ok $group/Echo
+[ "$(wc -l <"$work/out")" -eq 2 ] || fail "ls --state ok lists $(cat "$work/out")"
+expect 4 "$CTL" ls --state DRAINING $group/Echo
+expect 4 "$CTL" ls --set a.b.c $group/Echo
+expect 4 "$CTL" ls --idc r1 $group/Echo
+expect 4 "$CTL" ls --tag v2 $group/Echo
 expect 0 "$CTL" metrics
 holds "ringbus_daemon_info{version=" "$work/out"
 holds "ringbus_instance_ready{path=\"$group/Echo/1\"} 1" "$work/out"

@@ -22,7 +22,7 @@ _ringbusctl() {
         [[ $command == token ]] && mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
-    --timeout | --interval | --count | --subject | --target | --ttl | --seconds | --size | --cpus | --path | --tag | --method | --labels | --set | --idc | --tags | --expect | --why | --revision) return ;;
+    --timeout | --interval | --count | --subject | --target | --ttl | --seconds | --size | --cpus | --path | --tag | --method | --labels | --set | --idc | --state | --tags | --expect | --why | --revision) return ;;
     esac
     if [[ $cur == -* ]]; then
         local options
