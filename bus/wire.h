@@ -378,7 +378,7 @@ struct rbi_data {
     F(u8, below, 5, 0)                                                                             \
     F(u64, threshold, 6, 0) /* millionths */                                                       \
     F(u64, value, 7, 0)     /* the same, as it was then */                                         \
-    F(u8, known, 8, 0) /* 0: there is no value, as without calls */
+    F(u8, known, 8, 0)      /* 0: there is no value, as without calls */
 #define RBI_WIRE_FIELDS_row_alarm(F)                                                               \
     F(text, path, 1, 1)                                                                            \
     F(text, rule, 2, 1)                                                                            \
@@ -388,7 +388,7 @@ struct rbi_data {
     F(u64, threshold, 6, 1)                                                                        \
     F(u64, value, 7, 0)                                                                            \
     F(u8, known, 8, 0)                                                                             \
-    F(u64, since_ms, 9, 0) /* in that state */                                                     \
+    F(u64, since_ms, 9, 0)  /* in that state */                                                    \
     F(u64, fired_ms, 10, 0) /* since it fires */
 #define RBI_WIRE_FIELDS_row_calls(F)                                                               \
     F(text, path, 1, 1) /* of a cluster, or of an instance */                                      \
@@ -407,8 +407,8 @@ struct rbi_data {
     F(u64, recent_ms, 14, 0)
 #define RBI_WIRE_FIELDS_dry_run(F)                                                                 \
     F(u64, cluster, 1, 1)                                                                          \
-    F(u32, kind, 2, 1)   /* enum rbi_dry_kind */                                                   \
-    F(text, rule, 3, 0)  /* id; empty: there is one of that kind */                                \
+    F(u32, kind, 2, 1)  /* enum rbi_dry_kind */                                                    \
+    F(text, rule, 3, 0) /* id; empty: there is one of that kind */                                 \
     F(u64, count, 4, 1) /* messages since it was last told */
 #define RBI_WIRE_FIELDS_row_dry_run(F)                                                             \
     F(text, path, 1, 1) F(u32, kind, 2, 1) F(text, rule, 3, 0) F(u64, count, 4, 1)

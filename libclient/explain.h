@@ -24,7 +24,7 @@ struct rbi_explain {
     struct rbi_route_cluster clusters[1 + RBI_REALMS_MAX];
     char set[RBI_LABEL_MAX + 1]; /* of the caller */
     char idc[RBI_LABEL_MAX + 1];
-    uint32_t node; /* as struct rbi_route_caller has it */
+    uint32_t node;                     /* as struct rbi_route_caller has it */
     bool self;                         /* the caller is this endpoint */
     const struct ringbus_addr *denied; /* borrowed */
     size_t denied_count;

@@ -10,7 +10,7 @@
 void rbi_ctl_label_format(const char *text, char *out)
 {
     size_t used = 0;
-    for (size_t i = 0; text[i] != '\0' && i < RBI_CTL_LABEL_MAX; i++) {
+    for (size_t i = 0; i < RBI_CTL_LABEL_MAX && text[i] != '\0'; i++) {
         char byte = text[i];
         if (byte == '\n' || byte == '\\' || byte == '"') {
             out[used++] = '\\';

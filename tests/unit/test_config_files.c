@@ -88,8 +88,7 @@ static const char *routed(const struct message *message)
         .tag = message->tag ? message->tag : "",
         .rules = rbi_route_rules(&classes, message->method, true, message->key, labels),
         .canary = message->tag ? 0 : rbi_route_canary(&classes, message->key)};
-    const struct rbi_route_caller caller = {
-        .set = message->set ? message->set : "", .idc = ""};
+    const struct rbi_route_caller caller = {.set = message->set ? message->set : "", .idc = ""};
     const struct rbi_route_input input = {.caller = &caller,
                                           .message = &class,
                                           .policy = &l.policy,

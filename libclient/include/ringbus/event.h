@@ -170,8 +170,8 @@ struct ringbus_event {
     uint64_t revision;
     const void *value; /**< NODE_CREATED and _CHANGED: of the node; not terminated */
     size_t value_size;
-    uint64_t count;  /**< REFUSED: messages */
-    uint32_t method; /**< REFUSED: of the last of them; 0 when it said none */
+    uint64_t count;                    /**< REFUSED: messages */
+    uint32_t method;                   /**< REFUSED: of the last of them; 0 when it said none */
     const struct ringbus_alarm *alarm; /**< ALARM_*; else NULL */
 };
 
