@@ -95,7 +95,7 @@ static void daemon_upkeep(void *context)
     rbi_listener_check(daemon);
     rbi_inflight_look(daemon);
     rbi_quota_sweep(&daemon->quota, now_ns);
-    rbi_node_store_sync(&daemon->nodes.store);
+    rbi_node_store_sync(daemon);
     rbi_registry_linger(daemon);
     rbi_known_sync(daemon);
     rbi_loop_timer_set(daemon->loop, &daemon->upkeep_timer, now_ns + UPKEEP_NS, daemon_upkeep,

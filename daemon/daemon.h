@@ -120,6 +120,7 @@ struct rbi_daemon {
     struct rbi_log_limit overflow_limit;
     struct rbi_log_limit quota_limit;
     struct rbi_log_limit refusal_limit;
+    struct rbi_log_limit slowed_limit;
     int signal_fd;
     struct rbi_loop_source signal_source;
     struct rbi_loop_timer upkeep_timer;

@@ -217,6 +217,7 @@ static int store_rewrite(struct rbi_daemon *daemon)
         return result;
     }
     store_folder(store->path, true);
+    store->dirty = false; /* what was: the new one is durable */
     rbi_node_store_close(store);
     store->fd = fd;
     store->bytes = bytes;
@@ -303,17 +304,43 @@ int rbi_node_store_drop(struct rbi_daemon *daemon, const struct rbi_node *node, 
     return store_note(daemon, node, record, record_drop(record, node, revision), revision);
 }
 
-void rbi_node_store_sync(struct rbi_node_store *store)
+/** Beside the loop. */
+static void store_sync_work(struct rbi_job *job)
 {
-    if (store->dirty && store->fd >= 0) {
-        (void)fdatasync(store->fd);
+    struct rbi_node_store *store = RBI_CONTAINER_OF(job, struct rbi_node_store, job);
+    store->job_result = fdatasync(store->job_fd) < 0 ? -errno : 0;
+}
+
+static void store_sync_done(struct rbi_job *job)
+{
+    struct rbi_node_store *store = RBI_CONTAINER_OF(job, struct rbi_node_store, job);
+    struct rbi_nodes *nodes = RBI_CONTAINER_OF(store, struct rbi_nodes, store);
+    (void)close(store->job_fd);
+    store->syncing = false;
+    if (store->job_result < 0) {
+        store_log(RBI_CONTAINER_OF(nodes, struct rbi_daemon, nodes), store->job_result);
+    }
+}
+
+void rbi_node_store_sync(struct rbi_daemon *daemon)
+{
+    struct rbi_node_store *store = &daemon->nodes.store;
+    if (!store->dirty || store->fd < 0 || store->syncing) {
+        return;
+    }
+    store->job_fd = fcntl(store->fd, F_DUPFD_CLOEXEC, 0);
+    if (store->job_fd >= 0) { /* else the next time */
         store->dirty = false;
+        store->syncing = true;
+        rbi_worker_start(&daemon->worker, &store->job, store_sync_work, store_sync_done);
     }
 }
 
 void rbi_node_store_close(struct rbi_node_store *store)
 {
-    rbi_node_store_sync(store);
+    if (store->dirty && store->fd >= 0) {
+        (void)fdatasync(store->fd);
+    }
     if (store->fd >= 0) {
         (void)close(store->fd);
     }

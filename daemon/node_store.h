@@ -13,6 +13,7 @@
  */
 #include "bus/pidf.h"
 #include "daemon/log.h"
+#include "daemon/worker.h"
 
 struct rbi_daemon;
 struct rbi_node;
@@ -26,7 +27,11 @@ struct rbi_node_store {
     uint64_t rewrite_at;   /* how large it may become until it is written anew */
     uint64_t revision_end; /* no change has had this revision, or a higher one */
     bool dirty;            /* not made durable yet */
-    bool whole;            /* the daemon before had a journal, and all of it was read */
+    bool syncing;          /* that is under way (worker.h): */
+    struct rbi_job job;
+    int job_fd; /* of the same file, whatever becomes of fd */
+    int job_result;
+    bool whole; /* the daemon before had a journal, and all of it was read */
     struct rbi_log_limit limit;
 };
 
@@ -58,6 +63,7 @@ struct rbi_node_record {
 
 /** Reads what there is into daemon->nodes. */
 void rbi_node_store_open(struct rbi_daemon *daemon);
+/** Makes durable what is not, and waits for that. */
 void rbi_node_store_close(struct rbi_node_store *store);
 
 /**
@@ -67,7 +73,7 @@ void rbi_node_store_close(struct rbi_node_store *store);
 RBI_MUST_CHECK int rbi_node_store_put(struct rbi_daemon *daemon, const struct rbi_node *node);
 RBI_MUST_CHECK int
 rbi_node_store_drop(struct rbi_daemon *daemon, const struct rbi_node *node, uint64_t revision);
-/** Makes durable what is not. Now and then. */
-void rbi_node_store_sync(struct rbi_node_store *store);
+/** Has made durable what is not, beside the loop. Now and then. */
+void rbi_node_store_sync(struct rbi_daemon *daemon);
 
 #endif

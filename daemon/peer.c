@@ -220,14 +220,17 @@ static void peer_handshake_late(void *context)
 
 /* ---- beginning ------------------------------------------------------------------------- */
 
-static void peer_log_refusal(struct rbi_daemon *daemon, const char *why)
+static void
+peer_log_refusal(struct rbi_daemon *daemon, const struct ucred *credentials, const char *why)
 {
     uint64_t suppressed = 0;
     daemon->counters.connections_refused++;
     if (rbi_log_limit_pass(&daemon->quota_limit, rbi_loop_now_ns(daemon->loop), LOG_LIMIT_NS,
                            &suppressed)) {
-        rbi_log(RBI_LOG_WARNING, "connection_refused", "why=\"%s\" suppressed=%" PRIu64, why,
-                suppressed);
+        const uint32_t pid = credentials->pid > 0 ? (uint32_t)credentials->pid : 0;
+        rbi_log(RBI_LOG_WARNING, "connection_refused",
+                "uid=%" PRIu32 " pid=%s why=\"%s\" suppressed=%" PRIu64, credentials->uid,
+                rbi_log_pid(&(struct rbi_log_pid){{0}}, pid), why, suppressed);
     }
 }
 
@@ -309,11 +312,11 @@ static int peer_admit(struct rbi_daemon *daemon,
 }
 
 /** @retval 0; 1 refused, @p why says it; -errno */
-static int peer_make(struct rbi_daemon *daemon, int fd, struct rbi_text *why)
+static int
+peer_make(struct rbi_daemon *daemon, int fd, struct ucred *credentials, struct rbi_text *why)
 {
-    struct ucred credentials = {.pid = 0};
     struct rbi_charge charge = {.user = NULL};
-    int result = peer_admit(daemon, fd, &credentials, &charge, why);
+    int result = peer_admit(daemon, fd, credentials, &charge, why);
     if (result != 0) {
         return result;
     }
@@ -322,7 +325,7 @@ static int peer_make(struct rbi_daemon *daemon, int fd, struct rbi_text *why)
         rbi_charge_release(&charge);
         return -ENOMEM;
     }
-    peer_identify(peer, &credentials);
+    peer_identify(peer, credentials);
     result = peer_watch(peer);
     if (result < 0) {
         rbi_charge_release(&charge);
@@ -340,10 +343,11 @@ static int peer_make(struct rbi_daemon *daemon, int fd, struct rbi_text *why)
 void rbi_peer_accept_consume_fd(struct rbi_daemon *daemon, int fd)
 {
     struct rbi_text why = {.length = 0};
-    const int result = peer_make(daemon, fd, &why);
+    struct ucred credentials = {.pid = 0, .uid = UINT32_MAX}; /* nobody's */
+    const int result = peer_make(daemon, fd, &credentials, &why);
     if (result != 0) {
         const char *text = result > 0 ? why.bytes : rbi_log_errno(-result);
         rbi_farewell_refuse(fd, result > 0 ? RBI_CODE_QUOTA : RBI_CODE_NO_MEMORY, text);
-        peer_log_refusal(daemon, text);
+        peer_log_refusal(daemon, &credentials, text);
     }
 }

@@ -12,6 +12,7 @@
 #define READ_BATCH 16U
 /* Packets taken from one that has ended; its socket cannot hold more. */
 #define LAST_WORDS_MAX 1024U
+#define LOG_LIMIT_NS   (UINT64_C(10) * 1000 * 1000 * 1000)
 
 static bool peer_paused(const struct rbi_peer *peer)
 {
@@ -69,14 +70,30 @@ static bool peer_message_charged(struct rbi_peer *peer, unsigned type)
     return type != RBI_WIRE_ACCEPT && type != RBI_WIRE_REFUSE && type != RBI_WIRE_LINK_DOWN;
 }
 
+/** Whoever is slowed is told nothing, and wonders: its operator finds it here. */
+static void peer_log_slowed(struct rbi_peer *peer, const struct rbi_text *why)
+{
+    struct rbi_daemon *daemon = peer->daemon;
+    uint64_t suppressed = 0;
+    daemon->counters.control_stalls++;
+    if (rbi_log_limit_pass(&daemon->slowed_limit, rbi_loop_now_ns(daemon->loop), LOG_LIMIT_NS,
+                           &suppressed)) {
+        rbi_log(RBI_LOG_WARNING, "control_slowed",
+                "path=%s uid=%" PRIu32 " pid=%s why=\"%s\" suppressed=%" PRIu64,
+                peer->endpoint ? peer->endpoint->path.bytes : "none", peer->uid,
+                rbi_log_pid(&(struct rbi_log_pid){{0}}, peer->pid), why->bytes, suppressed);
+    }
+}
+
 void rbi_peer_charge(struct rbi_peer *peer)
 {
+    struct rbi_text why;
     struct rbi_loop *loop = peer->daemon->loop;
     const uint64_t wait_ns = rbi_quota_control(&peer->daemon->quota, peer->charge.user,
-                                               &peer->control_tat_ns, rbi_loop_now_ns(loop));
+                                               &peer->control_tat_ns, rbi_loop_now_ns(loop), &why);
     if (wait_ns) {
         peer->stalled = true;
-        peer->daemon->counters.control_stalls++;
+        peer_log_slowed(peer, &why);
         rbi_loop_timer_set(loop, &peer->stall_timer, rbi_loop_now_ns(loop) + wait_ns,
                            peer_stall_over, peer);
     }

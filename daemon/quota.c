@@ -233,12 +233,24 @@ static uint64_t quota_take_anyway(uint64_t *tat_ns, uint64_t now_ns, uint32_t pe
 uint64_t rbi_quota_control(const struct rbi_quota *quota,
                            struct rbi_quota_user *user,
                            uint64_t *tat_ns,
-                           uint64_t now_ns)
+                           uint64_t now_ns,
+                           struct rbi_text *why)
 {
     const struct rbi_config_limits *limits = rbi_quota_limits(quota, user->uid);
-    return rbi_max_u64(
-        quota_take_anyway(tat_ns, now_ns, limits->control_per_s),
-        quota_take_anyway(&user->control_tat_ns, now_ns, limits->user_control_per_s));
+    const uint64_t own_ns = quota_take_anyway(tat_ns, now_ns, limits->control_per_s);
+    const uint64_t user_ns =
+        quota_take_anyway(&user->control_tat_ns, now_ns, limits->user_control_per_s);
+    const uint64_t wait_ns = rbi_max_u64(own_ns, user_ns);
+    if (wait_ns) {
+        const uint32_t per_s =
+            own_ns >= user_ns ? limits->control_per_s : limits->user_control_per_s;
+        rbi_text_format(why,
+                        "uid %" PRIu32 ": quota.%s is used up: limit %" PRIu32
+                        " messages a second%s, burst %" PRIu32 "; it is read more slowly",
+                        user->uid, own_ns >= user_ns ? "control" : "user_control", per_s,
+                        own_ns >= user_ns ? " for each endpoint" : "", per_s * 2);
+    }
+    return wait_ns;
 }
 
 static bool quota_user_idle(const struct rbi_quota_user *user, uint64_t now_ns)

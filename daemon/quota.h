@@ -104,12 +104,14 @@ rbi_quota_connect(struct rbi_quota *quota, uint32_t uid, uint64_t now_ns, struct
  * Takes a control message out of the buckets of an endpoint and of its user. Never refused:
  * what comes too early is handled, and what follows has to wait.
  * @param tat_ns  bucket of the endpoint
+ * @param why     written when not at once: which quota, and its limit
  * @return ns until the next one may be read, 0: at once
  */
 uint64_t rbi_quota_control(const struct rbi_quota *quota,
                            struct rbi_quota_user *user,
                            uint64_t *tat_ns,
-                           uint64_t now_ns);
+                           uint64_t now_ns,
+                           struct rbi_text *why);
 /** Forgets users who hold nothing and whose buckets are full. Now and then. */
 void rbi_quota_sweep(struct rbi_quota *quota, uint64_t now_ns);
 

@@ -170,6 +170,33 @@ static void test_slow_disk_holds_nobody(void **state)
     hold_end(&hold);
 }
 
+/* The journal of nodes is made durable once a second; that holds nobody either. */
+static void test_slow_journal_holds_nobody(void **state)
+{
+    static const long data_syncs[] = {SYS_fdatasync};
+    struct raw raw;
+    struct raw_message message;
+    struct rbi_wire_node body = {.what = RBI_NODE_CREATE};
+    begin_holding(state, data_syncs, RBI_ARRAY_SIZE(data_syncs));
+    up(&raw);
+    hold_arm(&hold, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        (void)snprintf(body.path.bytes, sizeof(body.path.bytes), "/game/eu/meta/n%u", i);
+        body.path.length = (uint16_t)strlen(body.path.bytes);
+        assert_int_equal(raw_send(&raw, RBI_WIRE_NODE, &body, NULL, 0), 0);
+        assert_int_equal(raw_expect(&raw, RBI_WIRE_OK, &message, RAW_TIMEOUT_MS), 0);
+        if (i == 0) {
+            assert_true(hold_wait(&hold, PATIENCE_MS));
+            everybody_is_served();
+        }
+    }
+    hold_release(&hold, EIO);
+    assert_true(cluster_log_wait(&loops_cluster, "event=nodes_not_kept", PATIENCE_MS));
+    raw_close(&raw);
+    assert_int_equal(cluster_stop(&loops_cluster), 0);
+    hold_end(&hold);
+}
+
 /* Changes that come meanwhile take their turns, and see what the one before has made of it. */
 static void test_changes_take_turns(void **state)
 {
@@ -397,6 +424,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LOOPS_BOTH(test_slow_disk_holds_nobody),
+        LOOPS_TEST(test_slow_journal_holds_nobody, "uring"),
         LOOPS_BOTH(test_changes_take_turns),
         LOOPS_BOTH(test_operators_leave),
         LOOPS_BOTH(test_stop_while_it_is_written),

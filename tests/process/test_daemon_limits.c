@@ -81,6 +81,11 @@ static void test_connect_rate(void **state)
         raw_close(&raw);
     }
     assert_connect_refused("quota.connects");
+    char refused[96];
+    (void)snprintf(refused, sizeof(refused),
+                   "event=connection_refused uid=%u pid=%d why=", (unsigned)geteuid(),
+                   (int)getpid());
+    assert_true(cluster_log_wait(&loops_cluster, refused, 3000));
 }
 
 static void assert_register_quota(struct raw *raw, const char *path, const char *quota)
@@ -185,6 +190,12 @@ static void test_control_rate(void **state)
     }
     /* 152 messages, 100 of them at once, the rest at 50 a second. */
     assert_in_range(test_now_ms() - before_ms, 900, 1600);
+    /* Who it was, and what it used up (features 2.11). */
+    char slowed[128];
+    (void)snprintf(slowed, sizeof(slowed), "event=control_slowed path=" ECHO_1 " uid=%u pid=%d ",
+                   (unsigned)geteuid(), (int)getpid());
+    assert_int_equal(cluster_log_count(&loops_cluster, slowed), 1);
+    assert_int_equal(cluster_log_count(&loops_cluster, "quota.control is used up: limit 50 "), 1);
     /* While it waits its end is noticed all the same, and what it said last is heard. */
     for (unsigned i = 0; i < 50; i++) {
         assert_int_equal(raw_send(&fast, RBI_WIRE_SET_STATE, &body, NULL, 0), 0);

@@ -172,15 +172,16 @@ static void test_control_bucket_of_a_user(void **state)
         assert_int_equal(
             rbi_quota_charge(&books.quota, uid, RBI_QUOTA_CONNECTIONS, 1, &users[uid], &why), 0);
     }
-    while (rbi_quota_control(&books.quota, users[0].user, &tats[at_once % 2], 1000) == 0) {
+    while (rbi_quota_control(&books.quota, users[0].user, &tats[at_once % 2], 1000, &why) == 0) {
         at_once++;
     }
     assert_int_equal(at_once, 200);
-    assert_int_equal(rbi_quota_control(&books.quota, users[1].user, &tats[2], 1000), 0);
+    assert_int_equal(rbi_quota_control(&books.quota, users[1].user, &tats[2], 1000, &why), 0);
     /* Each that waits has its own turn, a token later than the one before it. */
-    const uint64_t one = rbi_quota_control(&books.quota, users[0].user, &tats[0], 1000);
-    const uint64_t two = rbi_quota_control(&books.quota, users[0].user, &tats[1], 1000);
+    const uint64_t one = rbi_quota_control(&books.quota, users[0].user, &tats[0], 1000, &why);
+    const uint64_t two = rbi_quota_control(&books.quota, users[0].user, &tats[1], 1000, &why);
     assert_int_equal(two - one, 10000000);
+    assert_non_null(strstr(why.bytes, "uid 0: quota.user_control is used up: limit 100 "));
     rbi_charge_release(&users[0]);
     rbi_charge_release(&users[1]);
     rbi_quota_sweep(&books.quota, 2000);
