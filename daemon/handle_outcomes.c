@@ -27,7 +27,7 @@ outcomes_charge(const struct rbi_request *request, uint64_t bytes, struct rbi_ch
 static uint64_t outcomes_slots_max(const struct rbi_request *request)
 {
     const uint32_t links = rbi_quota_limits(&request->daemon->quota, request->peer->uid)->links;
-    return rbi_min_u64(4 * (uint64_t)links + 2 * RBI_OUTCOME_SLOTS_MIN, RBI_OUTCOME_SLOTS_MAX);
+    return rbi_min_u64(4 * (uint64_t)links + 2UL * RBI_OUTCOME_SLOTS_MIN, RBI_OUTCOME_SLOTS_MAX);
 }
 
 /** @return whether there may be so many; if not the client has been told */

@@ -246,7 +246,7 @@ void rbi_gate_leave(struct ringbus *bus, bool whole)
     }
     /*
      * All lanes had their turn, which is not yet that nothing waits: of a long one only a batch was
-     * taken, and into others something came meanwhile. Where some wait was short it is all the same.
+     * taken, and into others something came meanwhile. Where some wait was short it is all one.
      */
     if (gate->sojourn.least_ns > gate->sojourn.target_ns && anything_waits(bus)) {
         return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Late replies to many threads, from a server that is killed now and then: none ends another request
- * than its own (scenario 50).
+ * Late replies to many threads, from a server that is killed now and then: none ends another
+ * request than its own (scenario 50).
  */
 #include "process/client_calls.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef RINGBUS_TESTS_UNIT_DIRECTORY_H
 #define RINGBUS_TESTS_UNIT_DIRECTORY_H
-/* A service table in memory of this process, and clusters whose every field follows from numbers. */
+/* A service table in memory of this process, and clusters whose fields follow from numbers. */
 #include "bus/directory_layout.h"
 #include "support/test.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What lies in the service table beside the clusters, blobs and the annex of a snapshot; and readers
- * while all of it changes, or is broken.
+ * What lies in the service table beside the clusters, blobs and the annex of a snapshot; and
+ * readers while all of it changes, or is broken.
  */
 #include "unit/directory.h"
 
