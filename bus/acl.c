@@ -2,6 +2,7 @@
 #include "bus/acl.h"
 
 #include "bus/glob.h"
+#include "bus/subject.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -140,24 +141,15 @@ static bool acl_has_tag(const char *tags, const char *tag)
     return false;
 }
 
-/** A rule with a slash in it means this very file, others any file of the name. */
-static bool acl_is_program(const char *wanted, const char *program)
-{
-    const char *slash = strrchr(program, '/');
-    const char *name = slash ? slash + 1 : program;
-    return strcmp(wanted, strchr(wanted, '/') ? program : name) == 0;
-}
-
 static bool acl_rule_is_of(const struct rbi_acl_rule *rule, const struct rbi_acl_subject *subject)
 {
     return ((rule->given & RBI_ACL_BY_UID) == 0 || rule->uid == subject->uid) &&
            ((rule->given & RBI_ACL_BY_GID) == 0 || rule->gid == subject->gid) &&
            (rule->realm[0] == '\0' || acl_in_realm(subject, rule->realm)) &&
            (rule->tag[0] == '\0' || acl_has_tag(subject->tags, rule->tag)) &&
-           (rule->program[0] == '\0' || acl_is_program(rule->program, subject->program)) &&
-           (rule->cgroup[0] == '\0' || (subject->cgroup_length != 0 &&
-                                        rbi_glob_match(rule->cgroup, strlen(rule->cgroup),
-                                                       subject->cgroup, subject->cgroup_length))) &&
+           (rule->program[0] == '\0' || rbi_subject_runs(rule->program, subject->program)) &&
+           (rule->cgroup[0] == '\0' ||
+            rbi_subject_is_in(rule->cgroup, subject->cgroup, subject->cgroup_length)) &&
            (rule->from[0] == '\0' ||
             (subject->path_length != 0 &&
              rbi_glob_match(rule->from, strlen(rule->from), subject->path, subject->path_length)));

@@ -5,6 +5,7 @@
  * Parser, defaults, documentation and the comparison of texts follow from it.
  */
 #include "bus/governance_table.h"
+#include "bus/subject.h"
 #include "bus/shield_window.h"
 
 #define SECOND     UINT64_C(1000)
@@ -196,8 +197,22 @@ static const struct rbi_tree_field rule_key[] = {
     RAW(MASK64, "value", offsetof(OF, key_value) - offsetof(OF, key_mask), 0, UINT64_MAX, "0",
         "What they must be."),
 };
+#undef OF
+
+#define OF struct rbi_caller_match
+static const struct rbi_tree_field rule_caller[] = {
+    GIVEN(NUMBER, "uid", uid, 0, UINT32_MAX - 1, NULL, NULL, RBI_CALLER_BY_UID, "Its user."),
+    GIVEN(NUMBER, "gid", gid, 0, UINT32_MAX - 1, NULL, NULL, RBI_CALLER_BY_GID,
+          "Its first group."),
+    FIELD(GLOB, "program", program, 0, RBI_GLOB_MAX, "", "Its file: path, or last element."),
+    FIELD(GLOB, "cgroup", cgroup, 0, RBI_GLOB_MAX, "", "Its control group (cgroup v2)."),
+};
+#undef OF
+
+#define OF struct rbi_label_rule
 static const struct rbi_tree_field rule[] = {
     NEEDED(LABEL, "id", id, 1, RBI_LABEL_MAX, "Name of the rule, in what explains a choice."),
+    MAP("caller", caller, rule_caller, "Callers, by their process; left out: all."),
     FIELD(RANGE, "methods", method_low, 0, UINT32_MAX, "all", "Methods that it is about."),
     MAP("key", key_mask, rule_key, "Keys that it is about."),
     {.key = {.name = "labels", .offset = offsetof(OF, label_masks), .max = RBI_LABELS_MAX,

@@ -209,7 +209,8 @@ static bool rules_valid(const struct rbi_policy *policy)
     for (unsigned i = 0; valid && i < policy->rule_count; i++) {
         const struct rbi_label_rule *rule = &policy->rules[i];
         valid = rule->mode <= RBI_STAGE_STRICT && IS_TEXT(rule->id) && IS_TEXT(rule->tag) &&
-                IS_TEXT(rule->set) && IS_TEXT(rule->idc) && IS_TEXT(rule->instance);
+                IS_TEXT(rule->set) && IS_TEXT(rule->idc) && IS_TEXT(rule->instance) &&
+                IS_TEXT(rule->caller.program) && IS_TEXT(rule->caller.cgroup);
     }
     return valid;
 }

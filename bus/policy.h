@@ -151,6 +151,16 @@ struct rbi_tag_policy {
 #define RBI_RULES_MAX  8U
 #define RBI_LABELS_MAX 4U
 
+/** Process of a caller that a rule is about (bus/subject.h). Zero bytes: any. */
+struct rbi_caller_match {
+    uint32_t given; /* RBI_CALLER_BY_* */
+    uint32_t uid;
+    uint32_t gid;
+    uint32_t reserved;
+    char program[RBI_GLOB_MAX + 1];
+    char cgroup[RBI_GLOB_MAX + 1];
+};
+
 /** Parameter routing: what the message says of itself decides where it may go. */
 struct rbi_label_rule {
     char id[RBI_LABEL_MAX + 1];
@@ -166,6 +176,7 @@ struct rbi_label_rule {
     char set[RBI_LABEL_MAX + 1];
     char idc[RBI_LABEL_MAX + 1];
     char instance[RBI_LABEL_MAX + 1]; /* glob of the instance's name, "" any */
+    struct rbi_caller_match caller;   /* messages of others are none of its */
 };
 
 #define RBI_PRIORITIES_MAX      8U

@@ -16,12 +16,15 @@ static void take_rule(struct rbi_route_match *match, const struct rbi_label_rule
     }
 }
 
-void rbi_route_classes_init(struct rbi_route_classes *classes, const struct rbi_policy *policy)
+void rbi_route_classes_init(struct rbi_route_classes *classes,
+                            const struct rbi_policy *policy,
+                            const struct rbi_subject *caller)
 {
     memset(classes, 0, sizeof *classes);
     for (uint32_t i = 0; i < policy->rule_count && i < RBI_RULES_MAX; i++) {
         const struct rbi_label_rule *rule = &policy->rules[i];
-        if (rule->mode != RBI_STAGE_OFF && rule->method_low <= rule->method_high) {
+        if (rule->mode != RBI_STAGE_OFF && rule->method_low <= rule->method_high &&
+            rbi_subject_matches(&rule->caller, caller)) {
             take_rule(&classes->rules[i], rule);
             classes->enabled |= 1U << i;
             classes->rule_count = i + 1;

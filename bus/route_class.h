@@ -9,7 +9,7 @@
  * In the hot path: no division, no call, and one branch where a policy has neither rules nor
  * canaries.
  */
-#include "bus/policy.h"
+#include "bus/subject.h"
 
 #define RBI_ROUTE_SHARES 10000U
 
@@ -31,8 +31,14 @@ struct rbi_route_classes {
     struct rbi_route_match rules[RBI_RULES_MAX];
 };
 
-/** Takes from a policy what the functions below ask. A rule that is off matches nothing. */
-void rbi_route_classes_init(struct rbi_route_classes *classes, const struct rbi_policy *policy);
+/**
+ * Takes from a policy what the functions below ask. A rule that is off matches nothing, nor does
+ * one that is about other callers.
+ * @param caller  NULL: nothing is known of it
+ */
+void rbi_route_classes_init(struct rbi_route_classes *classes,
+                            const struct rbi_policy *policy,
+                            const struct rbi_subject *caller);
 
 /** Whether every message is of class 0: nothing below need be asked. */
 static inline bool rbi_route_classless(const struct rbi_route_classes *classes)

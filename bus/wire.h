@@ -94,7 +94,9 @@
     X(ROW_CALLS, row_calls, 75, 0)       /* daemon: calls to a cluster, or an instance */          \
     X(DRY_RUN, dry_run, 76, 0)           /* caller: a rule would have done this; unanswered */     \
     X(ROW_DRY_RUN, row_dry_run, 77, 0)   /* daemon */                                              \
-    X(PLACE, place, 78, 0)               /* client: it has moved to another node; unanswered */
+    X(PLACE, place, 78, 0)               /* client: it has moved to another node; unanswered */    \
+    X(WHO, who, 79, 0)                   /* tool: which process is an instance of? */              \
+    X(WHO_IS, who_is, 80, 0)             /* daemon, answers WHO */
 
 enum rbi_wire_type {
 #define RBI_WIRE_TYPE_ENUM(NAME, name, value, fds) RBI_WIRE_##NAME = (value),
@@ -277,6 +279,12 @@ struct rbi_data {
     F(text, from, 1, 1) /* path of an instance */                                                  \
     F(text, to, 2, 1)                                                                              \
     F(u32, method, 3, 0) /* of a message that it would send */
+#define RBI_WIRE_FIELDS_who(F) F(text, path, 1, 1)
+#define RBI_WIRE_FIELDS_who_is(F)                                                                  \
+    F(u32, uid, 1, 1)                                                                              \
+    F(u32, gid, 2, 1)                                                                              \
+    F(text, program, 3, 0) /* path of its file; empty: not to be known */                          \
+    F(text, cgroup, 4, 0)  /* path of its control group; empty: the same, or longer than a text */
 #define RBI_WIRE_FIELDS_verdict(F)                                                                 \
     F(u8, allowed, 1, 1)                                                                           \
     F(text, why, 2, 0) /* it is not */

@@ -18,6 +18,14 @@ RBI_WIRE_TABLE(rights);
 RBI_WIRE_TABLE(may_link);
 #undef RBI_WIRE_OF
 
+#define RBI_WIRE_OF rbi_wire_who
+RBI_WIRE_TABLE(who);
+#undef RBI_WIRE_OF
+
+#define RBI_WIRE_OF rbi_wire_who_is
+RBI_WIRE_TABLE(who_is);
+#undef RBI_WIRE_OF
+
 #define RBI_WIRE_OF rbi_wire_verdict
 RBI_WIRE_TABLE(verdict);
 #undef RBI_WIRE_OF

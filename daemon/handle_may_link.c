@@ -9,35 +9,15 @@
 #include "daemon/request.h"
 #include "daemon/rights.h"
 
-/** The instance that is meant, or NULL: the tool has been told why not. */
-static struct rbi_endpoint *find(const struct rbi_request *request, const struct rbi_text *path)
-{
-    struct rbi_path_info info;
-    struct rbi_pidf pidf;
-    if (rbi_pidf_parse(path->bytes, path->length, &pidf, &info) != 0 ||
-        info.elements != RBI_PATH_INSTANCE_ELEMENTS) {
-        rbi_request_refuse(request, RBI_CODE_PATH, "not the path of an instance");
-        return NULL;
-    }
-    const struct rbi_cluster *cluster =
-        rbi_registry_cluster(&request->daemon->registry, pidf.cluster);
-    struct rbi_endpoint *endpoint = cluster ? rbi_cluster_member(cluster, pidf.instance) : NULL;
-    if (!endpoint || endpoint->peer->doomed || endpoint->state == RBI_ENDPOINT_CLOSED) {
-        rbi_request_refuse(request, RBI_CODE_NO_INSTANCE, "no instance %.200s", path->bytes);
-        return NULL;
-    }
-    return endpoint;
-}
-
 void rbi_handle_may_link(const struct rbi_request *request)
 {
     const struct rbi_wire_may_link *body = &request->body->may_link;
     struct rbi_wire_verdict verdict = {.allowed = 1};
-    const struct rbi_endpoint *from = find(request, &body->from);
+    const struct rbi_endpoint *from = rbi_request_instance(request, &body->from);
     if (!from || !rbi_rights_admin(request, from)) {
         return;
     }
-    const struct rbi_endpoint *to = find(request, &body->to);
+    const struct rbi_endpoint *to = rbi_request_instance(request, &body->to);
     if (!to) {
         return;
     }

@@ -51,8 +51,31 @@ static const struct request_entry {
     {RBI_WIRE_UNSHIELD, STAGE_GREETED, rbi_handle_unshield},
     {RBI_WIRE_MAY_LINK, STAGE_GREETED, rbi_handle_may_link},
     {RBI_WIRE_NODE, STAGE_GREETED, rbi_handle_node},
+    {RBI_WIRE_WHO, STAGE_GREETED, rbi_handle_who},
     {RBI_WIRE_PLACE, STAGE_REGISTERED, rbi_handle_place},
 };
+
+/* ---- whom it is about -------------------------------------------------------------------- */
+
+struct rbi_endpoint *rbi_request_instance(const struct rbi_request *request,
+                                          const struct rbi_text *path)
+{
+    struct rbi_path_info info;
+    struct rbi_pidf pidf;
+    if (rbi_pidf_parse(path->bytes, path->length, &pidf, &info) != 0 ||
+        info.elements != RBI_PATH_INSTANCE_ELEMENTS) {
+        rbi_request_refuse(request, RBI_CODE_PATH, "not the path of an instance");
+        return NULL;
+    }
+    const struct rbi_cluster *cluster =
+        rbi_registry_cluster(&request->daemon->registry, pidf.cluster);
+    struct rbi_endpoint *endpoint = cluster ? rbi_cluster_member(cluster, pidf.instance) : NULL;
+    if (!endpoint || endpoint->peer->doomed || endpoint->state == RBI_ENDPOINT_CLOSED) {
+        rbi_request_refuse(request, RBI_CODE_NO_INSTANCE, "no instance %.200s", path->bytes);
+        return NULL;
+    }
+    return endpoint;
+}
 
 /* ---- answers --------------------------------------------------------------------------- */
 

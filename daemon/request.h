@@ -71,8 +71,12 @@ void rbi_handle_outcomes(const struct rbi_request *request);
 void rbi_handle_probe(const struct rbi_request *request);
 void rbi_handle_probe_result(const struct rbi_request *request);
 void rbi_handle_unshield(const struct rbi_request *request);
+/** The instance that is meant, or NULL: whoever asks has been told why not. */
+struct rbi_endpoint *rbi_request_instance(const struct rbi_request *request,
+                                          const struct rbi_text *path);
 void rbi_handle_may_link(const struct rbi_request *request);
 void rbi_handle_node(const struct rbi_request *request);
 void rbi_handle_place(const struct rbi_request *request);
+void rbi_handle_who(const struct rbi_request *request);
 
 #endif

@@ -18,7 +18,14 @@ static void classify(struct rbi_explain *explain)
 {
     const struct ringbus_message_options *message = &explain->message;
     struct rbi_route_classes classes;
-    rbi_route_classes_init(&classes, explain->policy);
+    if (explain->self) {
+        struct rbi_own_subject self;
+        rbi_own_subject_init(&self, explain->policy);
+        rbi_route_classes_init(&classes, explain->policy, &self.subject);
+        rbi_own_subject_deinit(&self);
+    } else {
+        rbi_route_classes_init(&classes, explain->policy, explain->subject);
+    }
     explain->class.tag = message->tag != NULL ? message->tag : "";
     explain->class.rules =
         rbi_route_rules(&classes, message->method, has_key(explain), message->key, message->labels);

@@ -6,6 +6,7 @@
  * directory as it is mapped, for any caller. Cold; nothing of what sends use is touched.
  */
 #include "bus/route.h"
+#include "bus/subject.h"
 
 #include <ringbus/ringbus.h>
 
@@ -26,6 +27,8 @@ struct rbi_explain {
     char idc[RBI_LABEL_MAX + 1];
     uint32_t node;                     /* as struct rbi_route_caller has it */
     bool self;                         /* the caller is this endpoint */
+    const struct rbi_subject *subject; /* of another caller; NULL: nothing is known of it */
+    struct rbi_subject given;
     const struct ringbus_addr *denied; /* borrowed */
     size_t denied_count;
     struct rbi_route_message class;

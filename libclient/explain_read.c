@@ -157,6 +157,16 @@ static void copy_label(char *to, const char *text)
 static int read_caller(struct rbi_explain *explain, const struct ringbus_explain_options *options)
 {
     const struct ringbus *bus = explain->bus;
+    if (options->subject != NULL) {
+        const struct ringbus_subject *given = options->subject;
+        explain->given = (struct rbi_subject){
+            .uid = given->uid,
+            .gid = given->gid,
+            .program = given->program != NULL ? given->program : "",
+            .cgroup = given->cgroup,
+            .cgroup_length = given->cgroup != NULL ? strlen(given->cgroup) : 0};
+        explain->subject = &explain->given;
+    }
     explain->denied = options->denied;
     explain->denied_count = options->denied != NULL ? options->denied_count : 0;
     explain->self = options->caller == NULL || strcmp(options->caller, bus->self_path) == 0;

@@ -74,6 +74,7 @@
 #include "libclient/send.h"
 #include "libclient/spin.h"
 #include "libclient/stats.h"
+#include "libclient/subject.h"
 #include "libclient/subset.h"
 #include "libclient/target.h"
 #include "libclient/terms.h"

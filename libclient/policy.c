@@ -29,10 +29,13 @@ uint64_t rbi_cluster_slow_ns(const struct rbi_cluster *cluster)
 
 static void use_policy(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_policy *policy)
 {
+    struct rbi_own_subject self;
     free(cluster->policy);
     cluster->policy = policy;
     rbi_degrade_follow(bus, cluster);
-    rbi_route_classes_init(&cluster->classes, rbi_cluster_policy(cluster));
+    rbi_own_subject_init(&self, rbi_cluster_policy(cluster));
+    rbi_route_classes_init(&cluster->classes, rbi_cluster_policy(cluster), &self.subject);
+    rbi_own_subject_deinit(&self);
     rbi_caller_changed(cluster);
     rbi_outcomes_follow_all(cluster);
 }

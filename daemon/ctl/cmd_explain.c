@@ -166,7 +166,7 @@ static void take_args(const struct rbi_ctl_args *args,
     };
 }
 
-/* Whom the caller may not reach. Who may not know goes on without. */
+/* Whom the caller may not reach. */
 static int read_rights(const struct rbi_ctl_args *args,
                        struct ringbus *bus,
                        struct rbi_ctl_denied *denied,
@@ -184,6 +184,21 @@ static int read_rights(const struct rbi_ctl_args *args,
                                       targets.paths, targets.count);
     options->denied = denied->addrs;
     options->denied_count = denied->count;
+    return r;
+}
+
+/* What the daemon alone knows of a caller. Who may not know it goes on without. */
+static int read_caller(const struct rbi_ctl_args *args,
+                       struct ringbus *bus,
+                       struct rbi_ctl_denied *denied,
+                       struct rbi_ctl_caller *caller,
+                       struct ringbus_explain_options *options)
+{
+    int r = read_rights(args, bus, denied, options);
+    if (r == RBI_CTL_OK && options->caller[0] != '\0') {
+        r = rbi_ctl_caller_read(caller, args, options->caller);
+        options->subject = r == RBI_CTL_OK ? &caller->subject : NULL;
+    }
     return r == RBI_CTL_DENIED ? RBI_CTL_OK : r;
 }
 
@@ -194,7 +209,8 @@ static int explain(const struct rbi_ctl_args *args, struct ringbus *bus)
     struct ringbus_explain_options options;
     struct rbi_ctl_denied denied = {.count = 0};
     take_args(args, &message, &options);
-    int r = read_rights(args, bus, &denied, &options);
+    struct rbi_ctl_caller caller;
+    int r = read_caller(args, bus, &denied, &caller, &options);
     if (r != RBI_CTL_OK) {
         rbi_ctl_denied_deinit(&denied);
         return r;

@@ -3,6 +3,7 @@
 
 #include "daemon/ctl/control.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,5 +96,39 @@ int rbi_ctl_denied_read(struct rbi_ctl_denied *denied,
     }
     rbi_ctl_control_deinit(&control);
     free(instances);
+    return r;
+}
+
+static void take_caller(struct rbi_ctl_caller *out, const struct rbi_wire_who_is *who)
+{
+    (void)snprintf(out->program, sizeof out->program, "%s", who->program.bytes);
+    (void)snprintf(out->cgroup, sizeof out->cgroup, "%s", who->cgroup.bytes);
+    out->subject = (struct ringbus_subject){
+        .uid = who->uid, .gid = who->gid, .program = out->program, .cgroup = out->cgroup};
+}
+
+int rbi_ctl_caller_read(struct rbi_ctl_caller *out,
+                        const struct rbi_ctl_args *args,
+                        const char *caller)
+{
+    struct rbi_ctl_control control;
+    struct rbi_wire_who body = {.path = {.length = 0}};
+    union rbi_wire_body answer;
+    unsigned type = 0;
+    int r = rbi_ctl_control_init(&control, args);
+    if (r != RBI_CTL_OK) {
+        return r;
+    }
+    rbi_text_set(&body.path, caller);
+    r = rbi_ctl_control_ask(&control, RBI_WIRE_WHO, &body, NULL, NULL, &type, &answer);
+    if (r == RBI_CTL_OK && type == RBI_WIRE_ERROR) {
+        r = rbi_ctl_fail_bus(args, answer.error.code, "the daemon refused",
+                             answer.error.text.bytes);
+    } else if (r == RBI_CTL_OK && type != RBI_WIRE_WHO_IS) {
+        r = rbi_ctl_fail(args, RBI_CTL_FAILED, "the daemon answered something else");
+    } else if (r == RBI_CTL_OK) {
+        take_caller(out, &answer.who_is);
+    }
+    rbi_ctl_control_deinit(&control);
     return r;
 }

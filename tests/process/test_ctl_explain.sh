@@ -17,6 +17,8 @@ clusters:
       - {id: reads, methods: 1..9, mode: prefer, instance: 'read*'}
       - {id: seven, labels: [{mask: 0, value: 0}, {mask: 0xf, value: 7}], mode: strict, instance: 'none*'}
       - {id: trial, methods: 30, mode: strict, instance: 'read*', dry_run: true}
+      - {id: ours, methods: 40, caller: {program: ringbusctl}, instance: 'read*'}
+      - {id: theirs, methods: 40, caller: {program: /usr/bin/nobody}, instance: 'none*'}
   - {match: $group/Keyed, balance: {rehash_delay: 300ms}, limits: [{id: slow, rate: 20, burst: 1}]}
 rights:
   rules:
@@ -53,6 +55,9 @@ expect 0 "$CTL" explain --method 7 $group/Gate/1 $group/Hall
 holds "  - write1: is no target of the rule (reads)" "$work/out"
 expect 0 "$CTL" explain --method 30 $group/Gate/1 $group/Hall
 holds "  ? write1: dry run: is no target of the rule (trial)" "$work/out"
+# Rules about some callers: the daemon knows which program that one is.
+expect 0 "$CTL" explain --method 40 $group/Gate/1 $group/Hall
+holds "  - write1: is no target of the rule (ours)" "$work/out"
 expect 0 "$CTL" explain --key player-7 $group/Gate/1 $group/Hall
 holds "  - read1: has not the message's tag (early)" "$work/out"
 holds "in       $group/Hall/new1: share" "$work/out"

@@ -82,7 +82,7 @@ static const char *routed(const struct message *message)
 {
     static char names[256];
     struct rbi_route_classes classes;
-    rbi_route_classes_init(&classes, &l.policy);
+    rbi_route_classes_init(&classes, &l.policy, NULL);
     const uint32_t labels[RBI_LABELS_MAX] = {message->label};
     const struct rbi_route_message class = {
         .tag = message->tag ? message->tag : "",

@@ -21,17 +21,51 @@ static void test_policy_without_rules_is_classless(void **state)
     static struct rbi_policy policy;
     struct rbi_route_classes classes;
     rbi_policy_defaults(&policy);
-    rbi_route_classes_init(&classes, &policy);
+    rbi_route_classes_init(&classes, &policy, NULL);
     assert_true(rbi_route_classless(&classes));
     assert_int_equal(rbi_route_rules(&classes, 1, true, 2, no_labels), 0);
     assert_int_equal(rbi_route_canary(&classes, 7), 0);
     add_rule(&policy, &every_method);
     policy.rules[0].mode = RBI_STAGE_OFF;
-    rbi_route_classes_init(&classes, &policy);
+    rbi_route_classes_init(&classes, &policy, NULL);
     assert_true(rbi_route_classless(&classes));
     policy.rules[0].mode = RBI_STAGE_STRICT;
-    rbi_route_classes_init(&classes, &policy);
+    rbi_route_classes_init(&classes, &policy, NULL);
     assert_false(rbi_route_classless(&classes));
+}
+
+/* J20: rules about some callers, by their process. */
+static void test_rules_about_callers(void **state)
+{
+    static const struct rbi_subject gate = {.uid = 1001,
+                                            .gid = 50,
+                                            .program = "/usr/bin/gate",
+                                            .cgroup = "/game.slice/gate-1.service",
+                                            .cgroup_length = 26};
+    static const struct rbi_subject unknown = {.uid = 1001, .gid = 50, .program = ""};
+    static struct rbi_policy policy;
+    struct rbi_route_classes classes;
+    (void)state;
+    rbi_policy_defaults(&policy);
+    for (unsigned i = 0; i < 6; i++) {
+        add_rule(&policy, &every_method);
+    }
+    policy.rules[1].caller = (struct rbi_caller_match){.given = RBI_CALLER_BY_UID, .uid = 1001};
+    policy.rules[2].caller = (struct rbi_caller_match){.given = RBI_CALLER_BY_UID, .uid = 0};
+    policy.rules[3].caller = (struct rbi_caller_match){
+        .given = RBI_CALLER_BY_UID | RBI_CALLER_BY_GID, .uid = 1001, .gid = 50};
+    policy.rules[4].caller = (struct rbi_caller_match){.program = "gate"};
+    policy.rules[5].caller =
+        (struct rbi_caller_match){.program = "/usr/bin/gate", .cgroup = "/game.slice/**"};
+    rbi_route_classes_init(&classes, &policy, &gate);
+    assert_int_equal(rbi_route_rules(&classes, 1, false, 0, no_labels), 0x3b);
+    rbi_route_classes_init(&classes, &policy, &unknown);
+    assert_int_equal(rbi_route_rules(&classes, 1, false, 0, no_labels), 0x0b);
+    rbi_route_classes_init(&classes, &policy, NULL);
+    assert_int_equal(rbi_route_rules(&classes, 1, false, 0, no_labels), 0x01);
+    policy.rules[0].mode = RBI_STAGE_OFF;
+    rbi_route_classes_init(&classes, &policy, NULL);
+    assert_true(rbi_route_classless(&classes)); /* rules about others cost nothing */
 }
 
 static void test_rules_methods(void **state)
@@ -53,7 +87,7 @@ static void test_rules_methods(void **state)
     rule.method_low = 20;
     rule.method_high = 10; /* nothing lies between */
     add_rule(&policy, &rule);
-    rbi_route_classes_init(&classes, &policy);
+    rbi_route_classes_init(&classes, &policy, NULL);
     static const struct {
         uint32_t method;
         uint32_t rules;
@@ -80,7 +114,7 @@ static void test_rules_keys(void **state)
     rule.key_mask = UINT64_C(1) << 63;
     rule.key_value = UINT64_MAX; /* bits outside the mask do not count */
     add_rule(&policy, &rule);
-    rbi_route_classes_init(&classes, &policy);
+    rbi_route_classes_init(&classes, &policy, NULL);
     assert_int_equal(rbi_route_rules(&classes, 0, true, 0xabc0c, no_labels), 1);
     assert_int_equal(rbi_route_rules(&classes, 0, true, 0, no_labels), 2);
     assert_int_equal(rbi_route_rules(&classes, 0, false, 0, no_labels), 0);
@@ -100,7 +134,7 @@ static void test_rules_labels(void **state)
         rule.label_values[i] = 0x30;
         add_rule(&policy, &rule);
     }
-    rbi_route_classes_init(&classes, &policy);
+    rbi_route_classes_init(&classes, &policy, NULL);
     for (unsigned i = 0; i < RBI_LABELS_MAX; i++) {
         uint32_t labels[RBI_LABELS_MAX] = {0};
         labels[i] = 0xf3f;
@@ -141,7 +175,7 @@ static void test_canary_shares(void **state)
     policy.tags.canaries[0].share = 500;
     policy.tags.canaries[1].share = 0;
     policy.tags.canaries[2].share = 3000;
-    rbi_route_classes_init(&classes, &policy);
+    rbi_route_classes_init(&classes, &policy, NULL);
     static const uint64_t steps[] = {1, 3, 1024, UINT64_C(0x100000000)};
     for (size_t i = 0; i < RBI_ARRAY_SIZE(steps); i++) {
         unsigned counts[4] = {0};
@@ -153,12 +187,12 @@ static void test_canary_shares(void **state)
         assert_in_range(counts[3], 30000 - 725, 30000 + 725);
     }
     policy.tags.canaries[0].share = 10000;
-    rbi_route_classes_init(&classes, &policy);
+    rbi_route_classes_init(&classes, &policy, NULL);
     for (uint64_t n = 0; n < 1000; n++) {
         assert_int_equal(rbi_route_canary(&classes, n), 1);
     }
     policy.tags.mode = RBI_STAGE_OFF;
-    rbi_route_classes_init(&classes, &policy);
+    rbi_route_classes_init(&classes, &policy, NULL);
     assert_true(rbi_route_classless(&classes));
 }
 
@@ -166,6 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_policy_without_rules_is_classless),
+        cmocka_unit_test(test_rules_about_callers),
         cmocka_unit_test(test_rules_methods),
         cmocka_unit_test(test_rules_keys),
         cmocka_unit_test(test_rules_labels),

@@ -47,6 +47,14 @@ struct ringbus_explain_row {
 /** Called for each row, in order. A callback: ringbus_poll() and _close() are refused in it. */
 typedef void (*ringbus_explain_fn)(void *user, const struct ringbus_explain_row *row);
 
+/** A process, as rules that are about some callers ask: rules[].caller of a policy. */
+struct ringbus_subject {
+    uint32_t uid;
+    uint32_t gid;        /**< its first group */
+    const char *program; /**< path of the file that it runs; NULL: not known */
+    const char *cgroup;  /**< path of its control group of version 2; NULL: not known */
+};
+
 /** Whose message of which kind. Start from zero; a zero field means this endpoint, or nothing. */
 struct ringbus_explain_options {
     size_t struct_size; /**< sizeof(struct ringbus_explain_options) */
@@ -57,6 +65,8 @@ struct ringbus_explain_options {
     /** Instances that the caller has no right to. What was denied to this endpoint is known. */
     const struct ringbus_addr *denied;
     size_t denied_count;
+    /** Process of another caller; NULL: rules that are about some callers match none. */
+    const struct ringbus_subject *subject;
 };
 
 /**
