@@ -52,7 +52,7 @@ static const struct rbi_config_key keys[] = {
      "After a start: time for the clients of the daemon before to come back; until then nobody is "
      "taken for gone."},
     {"daemon.cluster_linger", DURATION, false, AT(daemon.cluster_linger_ms), SECOND,
-     1000 * 3600 * SECOND, "24h", NULL,
+     3600 * SECOND * 1000, "24h", NULL,
      "How long a cluster stays known after its last instance has left: until then callers are told "
      "that nobody is there now, afterwards that there is no such service."},
     {"daemon.send_queue", NUMBER, false, AT(daemon.send_queue_max), 16, 65536, "1024", NULL,

@@ -19,6 +19,7 @@ bool rbi_tag_valid(const char *tag, size_t length)
         return false;
     }
     for (size_t i = 0; i < length; i++) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.*): rbi_attributes_decode() has read so many bytes */
         if (tag[i] <= ' ' || tag[i] > '~' || tag[i] == ',') {
             return false;
         }
