@@ -5,8 +5,8 @@
  * Parser, defaults, documentation and the comparison of texts follow from it.
  */
 #include "bus/governance_table.h"
-#include "bus/subject.h"
 #include "bus/shield_window.h"
+#include "bus/subject.h"
 
 #define SECOND     UINT64_C(1000)
 #define HOUR       (3600 * SECOND)
