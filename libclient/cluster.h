@@ -91,7 +91,7 @@ struct rbi_cluster {
     unsigned import_count;
     unsigned importers;     /* clusters that have this one among their imports */
     uint64_t keyed_told_ns; /* when our daemon was told that keys are used; 0: not yet */
-    bool barring;           /* some of its instances may not be sent every method */
+    bool barring;           /* its instances differ in the methods that they may be sent */
     bool dry;   /* a stage of the chain is run dry: what it would have done is counted */
     bool named; /* the application has targeted it, wholly or in part */
     bool whole; /* wholly: all is so for its importers, too */

@@ -138,32 +138,43 @@ bool rbi_rights_may_come(struct ringbus *bus, struct rbi_end *end, const struct 
 
 /* ---- whom a choice leaves out for it --------------------------------------------------------- */
 
-static bool bars_any(const struct rbi_member *member)
-{
-    return member->end != NULL && member->end->may_send != NULL;
-}
-
 bool rbi_rights_bars(const struct rbi_member *member, uint32_t method)
 {
-    return bars_any(member) && !rbi_acl_methods_have(member->end->may_send, method);
+    return member->end != NULL && member->end->may_send != NULL &&
+           !rbi_acl_methods_have(member->end->may_send, method);
 }
 
-static bool is_barring(const struct rbi_cluster *cluster)
+/* The first of those that are compared, or NULL. */
+struct comparing {
+    const struct rbi_end *first;
+    bool differs;
+};
+
+static bool same_methods(const struct rbi_acl_methods *a, const struct rbi_acl_methods *b)
 {
-    bool any = false;
+    return a == b || (a != NULL && b != NULL && rbi_acl_methods_equal(a, b));
+}
+
+static void compare(struct comparing *comparing, const struct rbi_cluster *cluster)
+{
     for (unsigned i = 0; i < cluster->member_count; i++) {
-        any = any || bars_any(&cluster->members[i]);
+        const struct rbi_end *end = cluster->members[i].end;
+        if (end != NULL && comparing->first == NULL) {
+            comparing->first = end;
+        } else if (end != NULL && !same_methods(end->may_send, comparing->first->may_send)) {
+            comparing->differs = true;
+        }
     }
-    return any;
 }
 
 bool rbi_rights_barring(const struct rbi_cluster *cluster)
 {
-    bool any = is_barring(cluster);
+    struct comparing comparing = {.first = NULL};
+    compare(&comparing, cluster);
     for (unsigned i = 0; i < cluster->import_count; i++) {
-        any = any || is_barring(cluster->imports[i]);
+        compare(&comparing, cluster->imports[i]);
     }
-    return any;
+    return comparing.differs;
 }
 
 static uint64_t barred_of(const struct rbi_cluster *cluster, uint32_t method, uint64_t hash)

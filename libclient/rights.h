@@ -52,7 +52,10 @@ void rbi_rights_on_methods(struct ringbus *bus, const struct rbi_wire_methods *b
 bool rbi_rights_may_come(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record);
 /** Whether an instance is out of reach for messages of a method, for want of a right. */
 bool rbi_rights_bars(const struct rbi_member *member, uint32_t method);
-/** Whether there is an instance, of the cluster or of its imports, that bars any method. */
+/**
+ * Whether instances, of the cluster or of its imports, differ in the methods that they bar. Where
+ * all bar the same there is nobody to be chosen rather, and each send finds out by itself.
+ */
 bool rbi_rights_barring(const struct rbi_cluster *cluster);
 /** Which of those bar a method: the same number for the same ones; 0: none. Cost: their number */
 uint64_t rbi_rights_barred(const struct rbi_cluster *cluster, uint32_t method);

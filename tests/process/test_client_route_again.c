@@ -5,6 +5,7 @@
  * with it; 2.10). What was said of the message holds for each of them, and so do rights by method
  * (2.11): who may not be sent it gets none, and does not have it refused either.
  */
+#include "libclient/internal.h"
 #include "support/bus.h"
 #include "support/test.h"
 
@@ -181,6 +182,23 @@ static void test_by_rights_to_methods(void **state)
     down();
 }
 
+/* All bar the same: nobody is rather chosen, and plain messages go the short way. */
+static void test_by_rights_that_do_not_differ(void **state)
+{
+    (void)state;
+    up("rights: {rules: [{id: none, action: deny, verbs: [send], methods: 5}]}\n");
+    const struct ringbus_part part = {"x", 1};
+    const struct ringbus_message_options options = {
+        .struct_size = sizeof options, .method = 5, .timeout_ms = 5000};
+    CHECK(ringbus_send(caller.bus, &hall, 0, "x", 1, 0) == 1);
+    const struct rbi_cluster *at = rbi_cluster_find(caller.bus, hall.cluster);
+    assert_false(at->barring);
+    assert_int_equal(at->dispatch_stale, RBI_DISPATCH_FRESH);
+    assert_int_equal(ringbus_request_with(caller.bus, &hall, &part, 1, &options, on_end, NULL),
+                     RINGBUS_E_DENIED);
+    down();
+}
+
 static bool by_plain;
 
 static void pass_on(struct node *node, const struct ringbus_message *message)
@@ -226,6 +244,7 @@ int main(void)
         cmocka_unit_test(test_later_tries_by_key),
         cmocka_unit_test(test_asked_of_all),
         cmocka_unit_test(test_by_rights_to_methods),
+        cmocka_unit_test(test_by_rights_that_do_not_differ),
         cmocka_unit_test(test_nested_ones_go_where_their_tag_leads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
