@@ -94,9 +94,9 @@ bool rbi_watched_cluster(const struct ringbus *bus, const char *path, size_t len
     for (unsigned i = 0; i < bus->watches.count; i++) {
         const char *prefix = bus->watches.prefixes[i];
         const size_t prefix_length = strlen(prefix);
-        /* Either may lie below the other. NOLINTNEXTLINE(readability-suspicious-call-argument) */
-        if (rbi_path_has_prefix(path, length, prefix, prefix_length) ||
-            rbi_path_has_prefix(prefix, prefix_length, path, length)) {
+        const bool below = rbi_path_has_prefix(path, length, prefix, prefix_length);
+        /* Or the other way round. NOLINTNEXTLINE(readability-suspicious-call-argument) */
+        if (below || rbi_path_has_prefix(prefix, prefix_length, path, length)) {
             return true;
         }
     }
