@@ -4,6 +4,7 @@
  * capacity than callers is relieved; a room that was left is used again when it has been well for
  * the time that the policy says; who is on the same NUMA node is nearer.
  */
+#include "libclient/internal.h"
 #include "support/bus.h"
 #include "support/raw.h"
 #include "support/test.h"
@@ -269,6 +270,35 @@ static int set_up(void **state)
     return cluster_up(&cluster, config);
 }
 
+/* As if they ran there: this host may have one node. */
+static void put_gate(uint32_t node)
+{
+    gate.bus->place.node = node;
+    rbi_cluster_changed(gate.bus, gate.bus->clusters[0]);
+}
+
+static void test_caller_prefers_its_node(void **state)
+{
+    (void)state;
+    static const char *const idcs[] = {"r1", "r1"};
+    up(YARD, idcs, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct rbi_wire_place body = {.node = (uint16_t)(i + 1)};
+        CHECK(rbi_control_send(servers[i].node.bus, RBI_WIRE_PLACE, &body, NULL, 0) != 0);
+    }
+    put_gate(1);
+    const uint64_t end_ms = test_now_ms() + NODE_MS;
+    while (takers(YARD) != 1) { /* until the directory has it */
+        assert_true(test_now_ms() < end_ms);
+        step();
+    }
+    assert_int_equal(ask(20, 1), 0);
+    put_gate(2);
+    assert_int_equal(ask(20, 1), 100);
+    put_gate(0);
+    assert_int_equal(takers(YARD), 2);
+}
+
 /* One that failed leaves nobody behind who has the names of the next. */
 static int end_test(void **state)
 {
@@ -290,6 +320,7 @@ int main(void)
         cmocka_unit_test_teardown(test_small_room_of_all_callers_is_relieved, end_test),
         cmocka_unit_test_teardown(test_room_that_was_left_is_back_when_it_has_been_well, end_test),
         cmocka_unit_test_teardown(test_same_node_is_nearest, end_test),
+        cmocka_unit_test_teardown(test_caller_prefers_its_node, end_test),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

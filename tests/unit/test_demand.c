@@ -73,8 +73,11 @@ static void test_shares_are_told_when_they_have_moved(void **state)
     assert_int_equal(told, 1);
     sweeps(4000, 310, 90); /* by 2.5 points */
     assert_int_equal(told, 1);
+    sweeps(4000, 276, 124); /* by 6 */
+    assert_int_equal(told, 2);
+    assert_in_range(rbi_demand_group(&demand, "r1"), 6900, 7000);
     sweeps(400, 200, 200);
-    assert_in_range(told, 3, 7);
+    assert_in_range(told, 4, 8);
     assert_in_range(rbi_demand_group(&demand, "r1"), 5000, 5500);
 }
 

@@ -59,6 +59,10 @@ static void test_rules_about_callers(void **state)
         (struct rbi_caller_match){.program = "/usr/bin/gate", .cgroup = "/game.slice/**"};
     rbi_route_classes_init(&classes, &policy, &gate);
     assert_int_equal(rbi_route_rules(&classes, 1, false, 0, no_labels), 0x3b);
+    policy.rules[3].caller.gid = 51;
+    rbi_route_classes_init(&classes, &policy, &gate);
+    assert_int_equal(rbi_route_rules(&classes, 1, false, 0, no_labels), 0x33);
+    policy.rules[3].caller.gid = 50;
     rbi_route_classes_init(&classes, &policy, &unknown);
     assert_int_equal(rbi_route_rules(&classes, 1, false, 0, no_labels), 0x0b);
     rbi_route_classes_init(&classes, &policy, NULL);
