@@ -71,6 +71,8 @@ static bool reserve_ready(struct rbi_choice *choice, unsigned count)
 /* The clusters that may serve, the target first, as far as they can be read. */
 struct offers {
     unsigned count;
+    bool listed;     /* the target, in a directory: */
+    uint64_t policy; /* key of the policy that its snapshot names */
     struct rbi_cluster *clusters[1 + RBI_REALMS_MAX];
     struct rbi_route_cluster routes[1 + RBI_REALMS_MAX];
     struct rbi_directory_instance *instances[1 + RBI_REALMS_MAX];
@@ -190,6 +192,10 @@ static bool read_offer(struct ringbus *bus,
         return false;
     }
     note_leaving(cluster, instances, head.instance_count);
+    if (offers->count == 0) {
+        offers->listed = head.path_length > 0;
+        offers->policy = head.policy;
+    }
     offers->clusters[offers->count] = cluster;
     offers->instances[offers->count] = instances;
     offers->filtered[offers->count] = NULL;
@@ -320,12 +326,44 @@ static void chain_init(struct chain *chain,
                                             .now_ns = bus->now_ns};
 }
 
+/* Policies that follow each other while one is read; more are looked at with the next message. */
+#define POLICY_TRIES 4U
+
+/*
+ * The same, with the policy that this snapshot names and no other. Classes of messages are by the
+ * policy, too: with a new one all choices are to be made anew, the first of them first.
+ */
+static bool read_whole(struct ringbus *bus,
+                       struct offers *offers,
+                       struct rbi_cluster *cluster,
+                       struct rbi_choice *choice)
+{
+    for (unsigned i = 0; i < POLICY_TRIES; i++) {
+        if (!read_offers(bus, offers, cluster, choice, true)) {
+            return false;
+        }
+        if (!offers->listed || rbi_cluster_has_policy(cluster, offers->policy)) {
+            return true;
+        }
+        if (choice != cluster->choice) {
+            rbi_cluster_changed(bus, cluster);
+            return false;
+        }
+        offers_free(offers);
+        offers->count = 0;
+        if (!rbi_cluster_take_policy(bus, cluster, offers->policy)) {
+            return false;
+        }
+    }
+    return false;
+}
+
 int rbi_choice_make(struct ringbus *bus, struct rbi_cluster *cluster, struct rbi_choice *choice)
 {
     struct offers offers;
     struct chain chain;
+    bool whole = read_whole(bus, &offers, cluster, choice);
     const uint32_t mode = rbi_hooks_mode(cluster);
-    bool whole = read_offers(bus, &offers, cluster, choice, true);
     chain_init(&chain, bus, cluster, choice, &offers);
     whole = whole && reserve_entries(choice, rbi_route_room(&chain.input));
     if (whole) {

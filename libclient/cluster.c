@@ -384,6 +384,28 @@ static struct rbi_end *pick_chosen(struct ringbus *bus,
     return rbi_hooks_choose(bus, cluster, choice, pick);
 }
 
+#define CLASS_TRIES 3U
+
+/* A policy that has come meanwhile makes other classes: the message is looked at once more. */
+static struct rbi_choice *
+class_choice_now(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_pick *pick)
+{
+    for (unsigned i = 0; i < CLASS_TRIES; i++) {
+        const struct rbi_choice_class class = rbi_cluster_class_of(cluster, pick);
+        struct rbi_choice *choice = rbi_cluster_class_choice(bus, cluster, &class);
+        if (choice != NULL || (cluster->dispatch_stale & RBI_DISPATCH_STALE) == 0) {
+            return choice;
+        }
+        rbi_cluster_refresh(bus, cluster);
+        cluster->refusal = (struct rbi_refusal){.error = 0};
+        if (!is_chosen(bus, cluster)) {
+            return NULL;
+        }
+    }
+    note_unmade(bus, cluster);
+    return NULL;
+}
+
 /* What the routers make of it, then its choice. NULL with @p named NULL: cluster->refusal */
 static struct rbi_choice *route(struct ringbus *bus,
                                 struct rbi_cluster *cluster,
@@ -405,8 +427,7 @@ static struct rbi_choice *route(struct ringbus *bus,
     } else if (!rbi_hooks_route(bus, cluster, pick, routed) || routed->end != NULL) {
         return NULL;
     }
-    const struct rbi_choice_class class = rbi_cluster_class_of(cluster, &routed->pick);
-    cluster->picked = rbi_cluster_class_choice(bus, cluster, &class);
+    cluster->picked = class_choice_now(bus, cluster, &routed->pick);
     return cluster->picked;
 }
 

@@ -95,7 +95,8 @@ struct rbi_cluster {
     bool dry;   /* a stage of the chain is run dry: what it would have done is counted */
     bool named; /* the application has targeted it, wholly or in part */
     bool whole; /* wholly: all is so for its importers, too */
-    struct rbi_policy *policy;              /* NULL: the defaults */
+    struct rbi_policy *policy; /* NULL: the defaults */
+    uint64_t policy_key;       /* that the snapshot named, also if this release cannot read it */
     unsigned char *mocks[RBI_DEGRADES_MAX]; /* of its degrades, those that lie in files; or NULL */
     struct rbi_route_classes classes;
     struct rbi_refusal refusal; /* of the last pick that found nobody */

@@ -61,16 +61,22 @@ int rbi_policy_read(struct ringbus *bus, uint64_t key, struct rbi_policy **out)
     return r == RBI_DIRECTORY_ROOM ? RBI_DIRECTORY_OK : r;
 }
 
+bool rbi_cluster_has_policy(const struct rbi_cluster *cluster, uint64_t key)
+{
+    return key == cluster->policy_key;
+}
+
 bool rbi_cluster_take_policy(struct ringbus *bus, struct rbi_cluster *cluster, uint64_t key)
 {
     struct rbi_policy *policy = NULL;
-    if (key == (cluster->policy != NULL ? cluster->policy->fingerprint : 0)) {
+    if (rbi_cluster_has_policy(cluster, key)) {
         return true;
     }
     if ((key == 0 || rbi_policy_read(bus, key, &policy) == RBI_DIRECTORY_OK) &&
         rbi_limit_follow(bus, cluster, policy) == 0) {
         rbi_cluster_changed(bus, cluster); /* what was chosen by the one before */
         use_policy(bus, cluster, policy);
+        cluster->policy_key = key;
         if (cluster->subset != rbi_cluster_policy(cluster)->balance.subset) {
             rbi_subset_follow(bus, cluster);
         }

@@ -18,6 +18,8 @@ const struct rbi_policy *rbi_cluster_policy(const struct rbi_cluster *cluster);
 int rbi_policy_read(struct ringbus *bus, uint64_t key, struct rbi_policy **out);
 /** A reply later than that is slow by the policy; RBI_NEVER: none is. */
 uint64_t rbi_cluster_slow_ns(const struct rbi_cluster *cluster);
+/** Whether what is in use was taken over for this key; 0: the defaults. */
+bool rbi_cluster_has_policy(const struct rbi_cluster *cluster, uint64_t key);
 /**
  * Takes over what the snapshot names. @return false: it cannot be read now, and stays as it was;
  * the next tick looks again

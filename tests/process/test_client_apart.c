@@ -11,6 +11,7 @@
 #include "support/raw.h"
 #include "support/test.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,6 +114,61 @@ static void test_what_cannot_be_read_is_not_empty(void **state)
     node_close(&canary);
 }
 
+/* In which nothing is withdrawn but one blob. */
+static void *without(const struct rbi_directory_view *view, uint64_t key)
+{
+    unsigned char *copy = aligned_alloc(RBI_LINE, rbi_align_up(view->size, RBI_LINE));
+    CHECK(copy != NULL);
+    memcpy(copy, view->base, view->size);
+    struct rbi_directory_entry *entries =
+        (struct rbi_directory_entry *)(void *)(copy + rbi_directory_table_offset(view->slot_count));
+    bool found = false;
+    for (uint64_t i = 0; i <= view->table_mask; i++) {
+        if (rbi_load_rlx(&entries[i].cluster) == key) {
+            rbi_store_rel(&entries[i].ref, 0); /* R22: pairs with A22 (directory_read.c). */
+            found = true;
+        }
+    }
+    CHECK(found);
+    return copy;
+}
+
+/* Features 2.7: a snapshot goes with the policy that it names, and with no other. */
+static void test_snapshot_waits_for_its_policy(void **state)
+{
+    (void)state;
+    static struct node caller, plain;
+    struct ringbus_addr to;
+    const struct ringbus_message_options options = {.struct_size = sizeof options, .method = 99};
+    assert_int_equal(cluster_configure(&cluster, "clusters: [{match: " HALL ", rules: [{id: none, "
+                                                 "methods: 99, mode: strict, instance: x}]}]\n"),
+                     0);
+    node_open(&plain, &cluster, HALL "/plain");
+    node_open(&caller, &cluster, NULL);
+    assert_int_equal(ringbus_target(caller.bus, HALL, NULL, &to), 0);
+    RUN_UNTIL(caller.events[RINGBUS_EVENT_READY] == 1, NODE_MS, &caller, &plain);
+    assert_int_equal(ringbus_send_with(caller.bus, &to, &part, 1, &options), 1);
+    assert_int_equal(kill(cluster.pid, SIGHUP), 0);
+    assert_true(cluster_log_wait(&cluster, "event=reloaded", NODE_MS));
+    /* The directory has the new snapshot and, in this copy of it, not yet its policy. */
+    struct rbi_cluster *hall = rbi_cluster_find(caller.bus, to.cluster);
+    struct rbi_directory_cluster head;
+    const struct rbi_directory_view whole = caller.bus->directory;
+    assert_int_equal(rbi_directory_read(&whole, to.cluster, &head, NULL, 0), RBI_DIRECTORY_ROOM);
+    assert_true(head.policy != 0);
+    void *copy = without(&whole, head.policy);
+    caller.bus->directory.base = copy;
+    rbi_cluster_changed(caller.bus, hall);
+    assert_int_equal(ringbus_send_with(caller.bus, &to, &part, 1, &options), RINGBUS_E_NO_MEMORY);
+    assert_int_equal(ringbus_send(caller.bus, &to, 0, "x", 1, 0), RINGBUS_E_NO_MEMORY);
+    caller.bus->directory.base = whole.base;
+    free(copy);
+    assert_int_equal(ringbus_send_with(caller.bus, &to, &part, 1, &options), RINGBUS_E_NO_MATCH);
+    assert_int_equal(ringbus_send(caller.bus, &to, 0, "x", 1, 0), 1);
+    node_close(&caller);
+    node_close(&plain);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -131,6 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_labels_of_no_form_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_cannot_be_read_is_not_empty, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_snapshot_waits_for_its_policy, setup, teardown),
     };
     return cmocka_run_group_tests_name("apart", tests, NULL, NULL);
 }
