@@ -5,7 +5,7 @@
 set -eu
 own='rbi_|ringbus_|sim_|ck_|XXH3_'
 libc='mem(chr|cmp|cpy|move|set)|str(chr|cmp|error_r|errordesc_np|len|ncmp|ncpy|nlen|rchr|spn|cspn|str|tok_r|toull|tol|toul)'
-other='(v?snprintf|fprintf|explicit_bzero|abort|stderr|qsort|bsearch|geteuid|getuid|sigaddset|sigemptyset)'
+other='(v?snprintf|fprintf|explicit_bzero|abort|stderr|qsort|bsearch|geteuid|getegid|getuid|sigaddset|sigemptyset)'
 compiler='__divti3|__udivti3|__umodti3|__udivmodti4|__tls_get_addr|memrchr'
 # Locks are taken though there are no threads here; a barrier orders nothing among fibers.
 threads='pthread_(self|join|mutex_(init|destroy|lock|unlock)|cond_(init|signal|wait))|syscall'
