@@ -222,6 +222,20 @@ static void test_step_what_is_not_known_is_back(void **state)
     assert_int_equal(rbi_alarm_step(&alarm, &rule, &facts, START + 5000 * MS), RBI_ALARM_RESOLVED);
 }
 
+/* Nobody is there: that is no ratio of 0, which would be below everything. */
+static void test_step_what_is_not_known_is_not_below(void **state)
+{
+    (void)state;
+    struct rbi_alarm_rule rule = rule_of(RBI_ALARM_HEALTHY_RATIO, 1, 500 * MILLI);
+    struct rbi_alarm alarm = {.state = RBI_ALARM_OK};
+    begin();
+    rule.for_ms = 0;
+    assert_int_equal(rbi_alarm_step(&alarm, &rule, &facts, START), RBI_ALARM_NONE);
+    assert_int_equal(alarm.state, RBI_ALARM_OK);
+    facts.weight = 100;
+    assert_int_equal(rbi_alarm_step(&alarm, &rule, &facts, START), RBI_ALARM_FIRED);
+}
+
 /* ---- rules and texts ------------------------------------------------------------------------ */
 
 static void test_check_names_what_is_wrong(void **state)
@@ -274,6 +288,7 @@ int main(void)
         cmocka_unit_test(test_step_without_times_acts_at_once),
         cmocka_unit_test(test_step_compares),
         cmocka_unit_test(test_step_what_is_not_known_is_back),
+        cmocka_unit_test(test_step_what_is_not_known_is_not_below),
         cmocka_unit_test(test_check_names_what_is_wrong),
         cmocka_unit_test(test_format_writes_what_people_write),
     };
