@@ -100,6 +100,7 @@ static void begin(struct rbi_daemon *daemon)
     rbi_peers_init(&daemon->peers);
     check(rbi_registry_init(&daemon->registry) == 0, "registry");
     check(rbi_publish_init(daemon) == 0, "directory");
+    check(rbi_loop_new(&daemon->loop, RBI_LOOP_EPOLL) == 0, "loop"); /* empty clusters note when */
 }
 
 static void end(struct rbi_daemon *daemon)
@@ -107,6 +108,7 @@ static void end(struct rbi_daemon *daemon)
     rbi_publish_deinit(&daemon->publish);
     rbi_registry_deinit(&daemon->registry);
     rbi_live_deinit(&daemon->live); /* the policies of what was restored */
+    daemon->loop = rbi_loop_free(daemon->loop);
 }
 
 static int duplicate(int fd)
