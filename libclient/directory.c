@@ -57,6 +57,15 @@ void rbi_directory_release_held(struct ringbus *bus)
     bus->gone_count = 0;
 }
 
+void rbi_directory_settled(struct ringbus *bus)
+{
+    const bool differs = bus->held_segment.base != NULL || bus->gone_count > 0;
+    rbi_directory_release_held(bus);
+    if (differs) {
+        forget_epochs(bus); /* whom it alone listed counts no more, also for which slots are ours */
+    }
+}
+
 #define READ_TRIES 4U
 
 struct rbi_directory_instance *rbi_directory_snapshot(const struct rbi_directory_view *view,
@@ -200,7 +209,8 @@ static struct rbi_directory_instance *add_held(struct ringbus *bus,
     }
     unsigned added = 0;
     for (unsigned i = 0; i < held_head.instance_count; i++) {
-        if (!lists(instances, head->instance_count + head->absent_count, held[i].instance)) {
+        if (!lists(instances, head->instance_count + head->absent_count, held[i].instance) &&
+            !is_gone(bus, cluster, held[i].instance, held[i].incarnation)) {
             held[added++] = held[i];
         }
     }
@@ -223,14 +233,17 @@ struct rbi_directory_instance *rbi_directory_list(struct ringbus *bus,
                                                   struct rbi_directory_cluster *head,
                                                   bool *absent)
 {
+    /* Whom a daemon names that we are registered with lives, whatever became of a link to it. */
+    bool live = bus->control.phase == RBI_CONTROL_ON;
     struct rbi_directory_instance *instances =
         rbi_directory_snapshot(&bus->directory, cluster, head, absent);
     if (bus->held_segment.base != NULL && *absent) {
         instances = rbi_directory_snapshot(&bus->held_directory, cluster, head, absent);
+        live = false;
     } else if (bus->held_segment.base != NULL && instances != NULL) {
         instances = add_held(bus, cluster, head, instances);
     }
-    if (instances != NULL) {
+    if (instances != NULL && !live) {
         leave_out_gone(bus, head, instances);
     }
     return instances;

@@ -13,8 +13,10 @@ struct ringbus;
 /** Maps a directory that was sent. @param hold  keep the one before beside it
  *  @retval 0; -errno, then nothing has changed */
 int rbi_directory_map(struct ringbus *bus, int fd, uint64_t bytes, bool hold);
-/** The new one is complete: lets go of the one before, and of who was noted as gone. */
+/** Lets go of the one before, and of who was noted as gone. */
 void rbi_directory_release_held(struct ringbus *bus);
+/** The new one is complete: the same, and all that was made of both is made anew. */
+void rbi_directory_settled(struct ringbus *bus);
 /** Its link has told of its end, and no daemon has: it is listed no more. */
 void rbi_directory_note_gone(struct ringbus *bus, const struct rbi_pidf *pidf);
 /**

@@ -377,6 +377,7 @@ struct rbi_end *rbi_end_new_loop(struct ringbus *bus)
     /* Between two polls of an external loop we sleep: what we send ourselves then must wake us. */
     end->peer_sleeps = !bus->busy_mode;
     end->peer_sleep_epoch = &bus->page->sleep_epoch;
+    end->drain.peer = rbi_draining(bus); /* we pick ourselves no more */
     end->usable = end->flowing = true;
     bus->loop_end = end;
     return end;

@@ -76,7 +76,8 @@ void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
         rbi_limit_attach(cluster, end, bus->now_ns);
         if (end->usable) {
             member->denied = false;
-            member->retry_ns = RBI_NEVER;
+            /* Else our interest in it is not said yet, and that it changes does not say it. */
+            member->retry_ns = end->wanted ? RBI_NEVER : member->retry_ns;
             member->up_ns = member->up_ns == 0 ? bus->now_ns : member->up_ns;
             rbi_asks_link_up(bus);
             end->errors_count =

@@ -214,7 +214,7 @@ void rbi_target_returned(struct ringbus *bus)
 void rbi_target_settled(struct ringbus *bus)
 {
     bus->control.settling = false;
-    rbi_directory_release_held(bus);
+    rbi_directory_settled(bus);
     if (!compare(bus, RBI_REASON_CRASHED, true, true)) {
         bus->sweep_ns = bus->now_ns + SWEEP_AFTER_MS * RBI_NS_PER_MS;
         rbi_target_at_most(bus, bus->sweep_ns);
@@ -224,7 +224,7 @@ void rbi_target_settled(struct ringbus *bus)
 void rbi_target_sweep(struct ringbus *bus)
 {
     bus->sweep_ns = RBI_NEVER;
-    rbi_directory_release_held(bus);
+    rbi_directory_settled(bus);
     if (bus->control.protocol < 2 || !is_of_the_daemon(bus)) {
         drop_unseen(bus, RBI_REASON_CRASHED, true);
     } else if (!compare(bus, RBI_REASON_CRASHED, true, true)) {

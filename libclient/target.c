@@ -262,7 +262,8 @@ member_present(struct ringbus *bus, struct rbi_cluster *cluster, const struct rb
         member->end->peer.incarnation != event->incarnation) {
         rbi_end_peer_gone(bus, member->end, RBI_REASON_REPLACED);
     }
-    if (member->wanted && member->end == NULL) {
+    /* A link that the other wants, and the lane to ourselves, are not yet of our own interest. */
+    if (member->wanted && (member->end == NULL || !member->end->wanted)) {
         member->retry_ns = bus->now_ns;
         rbi_target_at_most(bus, member->retry_ns);
     }

@@ -162,7 +162,7 @@ struct ringbus_event {
                                  instance; incarnation 0, so that it can be sent there again */
     const struct ringbus_slot_range *slots; /**< SLOTS_GAINED and _LOST: ascending; else NULL */
     size_t slot_count;
-    uint64_t epoch; /**< SLOTS_GAINED and _LOST: of the cluster's snapshot; grows */
+    uint64_t epoch; /**< SLOTS_GAINED and _LOST: of the snapshot; grows with one daemon */
     /**
      * NODE_*: of the change; each change of any node has a higher one than those before. 0 of a
      * removal that was found out afterwards.
