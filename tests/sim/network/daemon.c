@@ -36,6 +36,7 @@ static void daemon_main(void *context)
 
 void daemon_start(void)
 {
+    world.daemon_starts++;
     sim_process_start(&sim.processes[0], daemon_main, NULL);
     sim.processes[0].name = "ringbusd";
 }

@@ -34,6 +34,11 @@ static void make_slot(struct slot *slot, unsigned idx)
     }
     memcpy(slot->path, path, sizeof path);
     (void)ringbus_resolve(slot->path, &slot->addr);
+    slot->redelivers = world.redelivers && sim_one_in(2);
+    slot->redeliver_ms = 20 + sim_below(1000);
+    static const int follows[] = {RINGBUS_SLOTS_OFF, RINGBUS_SLOTS_REPORT, RINGBUS_SLOTS_REFUSE};
+    slot->follows =
+        sim_one_in(4) ? RINGBUS_SLOTS_OFF : follows[1 + sim_below(world.redelivers ? 1 : 2)];
     slot->targets_clusters = sim_below(1U << world.cluster_count);
     slot->targets_slots = sim_below(1U << world.slot_count) & sim_below(1U << world.slot_count);
     if (slot->targets_clusters == 0 && slot->targets_slots == 0 && !sim_one_in(4)) {
@@ -62,8 +67,10 @@ static void make_world(void)
     make_pace();
     policy_make(&world.policy);
     world.slot_count = 2 + sim_below(SLOTS_MAX - 1);
-    world.cluster_count = 1 + sim_below(2);
+    world.cluster_count = 1 + sim_below(CLUSTERS_MAX);
+    world.redelivers = sim_one_in(2);
     world.life_count = 0;
+    world.daemon_starts = 0;
     world.message_count = 0;
     world.copy_count = 0;
     world.copies_settled = 0;

@@ -111,6 +111,10 @@ static void print_figures(double seconds)
                  " shielded\n",
                  world.figures.keys, world.figures.waiting, world.figures.limited,
                  world.figures.absences, world.figures.shielded);
+    (void)printf("  %" PRIu64 " went on to another, %" PRIu64 " times drained, %" PRIu64
+                 " changes of slots told, %" PRIu64 " refused for not owning the key\n",
+                 world.figures.redelivered, world.figures.drained, world.figures.slots,
+                 world.figures.not_owner);
 }
 
 int main(int argc, char **argv)

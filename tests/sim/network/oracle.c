@@ -10,7 +10,10 @@
  *   5 neither the daemon's death nor a pause of somebody else ends a link
  *   6 nobody waits for ever, every message has an end
  *   7 nothing is left behind
- *   8 a key goes to its owner, which is waited for when it died (keys.c)
+ *   8 a key goes to its owner, which is waited for when it died (keys.c) and knows it (slots.c)
+ *  11 who drains is dealt nothing
+ *
+ * What may go on to another when its receiver ended is checked in again.c.
  */
 #include "tests/sim/network/world.h"
 
@@ -96,11 +99,18 @@ void oracle_delivered(struct life *to, const struct ringbus_message *message)
     if (!view->up && to != from) {
         violation(to, "message %u came on a link that was not up (4)", idx);
     }
-    if (idx <= view->last_message) {
-        violation(to, "message %u came after %u (%s)", idx, view->last_message,
-                  idx == view->last_message ? "2, twice" : "1, order");
+    struct copy *copy = copy_of(idx, to);
+    const bool again = copy == NULL && sent->fate == FATE_SENT && again_may_be(sent);
+    if (!again) { /* what went on comes late */
+        if (idx <= view->last_message) {
+            violation(to, "message %u came after %u (%s)", idx, view->last_message,
+                      idx == view->last_message ? "2, twice" : "1, order");
+        }
+        view->last_message = idx;
     }
-    view->last_message = idx;
+    if (sent->any && to->drained && idx >= to->drained_from) {
+        violation(to, "message %u was dealt to it, and all knew that it drains (11)", idx);
+    }
     if (sent->fate == FATE_REFUSED) {
         violation(to, "message %u was refused, and came", idx);
     }
@@ -113,8 +123,7 @@ void oracle_delivered(struct life *to, const struct ringbus_message *message)
     if (sent->kind == RINGBUS_KIND_REPLY) {
         return;
     }
-    struct copy *copy = copy_of(idx, to);
-    if (copy == NULL && sent->fate == FATE_SENT) {
+    if (copy == NULL && sent->fate == FATE_SENT && !again) {
         violation(to, "message %u was sent to another", idx);
         return;
     }
@@ -126,6 +135,10 @@ void oracle_delivered(struct life *to, const struct ringbus_message *message)
         violation(to, "message %u came after it was given back as not seen (3)", idx);
     }
     copy->delivered = true;
+    if (again_may_be(sent)) {
+        again_delivered(to, idx);
+    }
+    slots_delivered(to, message);
 }
 
 static void given_back(struct life *at, const struct ringbus_event *event)
@@ -134,7 +147,7 @@ static void given_back(struct life *at, const struct ringbus_event *event)
         return; /* what becomes of it shows in the request's outcome */
     }
     const uint32_t idx = message_of(event->message);
-    const struct life *to = life_of(&event->addr);
+    struct life *to = life_of(&event->addr);
     sim_log("given back: %u, %s", idx, event->maybe_seen != 0 ? "maybe seen" : "not seen");
     world.figures.given_back++;
     world.figures.maybe_seen += event->maybe_seen != 0;
@@ -143,6 +156,9 @@ static void given_back(struct life *at, const struct ringbus_event *event)
         return;
     }
     struct copy *copy = copy_of(idx, to);
+    if (copy == NULL && to != NULL && again_may_be(&world.messages[idx])) {
+        copy = copy_make(idx, to); /* it went on to that one */
+    }
     if (copy == NULL) {
         violation(at, "given back: message %u, which it did not send there", idx);
         return;
@@ -155,6 +171,9 @@ static void given_back(struct life *at, const struct ringbus_event *event)
     }
     copy->given_back = true;
     copy->maybe_seen = event->maybe_seen != 0;
+    if (again_may_be(&world.messages[idx])) {
+        again_given_back(at, copy);
+    }
 }
 
 void oracle_result(struct life *at, uint32_t request, const struct ringbus_result *result)
@@ -186,6 +205,7 @@ void oracle_result(struct life *at, uint32_t request, const struct ringbus_resul
         break;
     case RINGBUS_NOT_SENT:
         world.figures.not_sent++;
+        world.figures.not_owner += result->error == RINGBUS_E_NOT_OWNER;
         message->not_sent = true;
         if (message->handled) {
             violation(at, "request %u NOT_SENT, its handler ran (3)", request);
@@ -339,6 +359,9 @@ void oracle_event(struct life *at, const struct ringbus_event *event)
         down(at, of, event);
     } else if (event->type == RINGBUS_EVENT_UNDELIVERED) {
         given_back(at, event);
+    } else if (event->type == RINGBUS_EVENT_SLOTS_GAINED ||
+               event->type == RINGBUS_EVENT_SLOTS_LOST) {
+        slots_event(at, event);
     } else if (event->type >= RINGBUS_EVENT_SHIELDED) {
         health(at, event);
     }
@@ -370,7 +393,8 @@ void oracle_idle(void)
             sim_process_is_paused(to->process) || message->more || !lives(message->from) ||
             !world.views[to->idx][message->from->idx].up ||
             !world.views[message->from->idx][to->idx].up ||
-            sim_process_is_paused(message->from->process)) {
+            sim_process_is_paused(message->from->process) ||
+            (message->keyed && to->slot->follows == RINGBUS_SLOTS_REFUSE)) { /* perhaps refused */
             continue;
         }
         violation(to, "sleeps, and message %u lies in its lane (6)", copy->message);
@@ -456,6 +480,10 @@ static const char *knows(struct life *life)
             return missing(life->slot->path, "(6) sees others than there are in",
                            world.cluster_paths[c]);
         }
+        const char *wrong = slots_settled(c);
+        if (wrong != NULL) {
+            return wrong;
+        }
         if (keys_wait(life, world.clusters[c].cluster)) {
             return missing(life->slot->path, "(6) still sees slots wait in",
                            world.cluster_paths[c]);
@@ -485,7 +513,8 @@ static const char *accounted(void)
         const struct message *message = &world.messages[copy->message];
         const struct life *from = message->from;
         const struct life *to = copy->to;
-        if (copy->delivered || copy->given_back || message->ended) {
+        if (copy->delivered || copy->given_back || message->ended ||
+            (again_may_be(message) && again_accounted(copy->message))) {
             continue; /* how a request ended was checked then */
         }
         if (lives(to) && !world.views[to->idx][from->idx].gave_up) {

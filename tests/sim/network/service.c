@@ -174,12 +174,18 @@ static void send_something(struct life *life)
     }
     fill(bytes, idx);
     const uint32_t size = world.messages[idx].size;
-    const uint64_t key = sim_below(8);
+    const uint64_t key = sim_below(KEYS);
     unsigned flags = sim_one_in(3) ? RINGBUS_KEY : 0U;
     note_positions(bus, &before);
     before.keyed = (flags & RINGBUS_KEY) != 0 && to.instance == RINGBUS_ANY && what != 2;
     before.key = key;
     before.cluster = to.cluster;
+    struct message *message = &world.messages[idx];
+    message->any = to.instance == RINGBUS_ANY && what != 2;
+    message->keyed = before.keyed;
+    message->key = (unsigned)key;
+    message->cluster = world.cluster_count > 1 && to.cluster == world.clusters[1].cluster ? 1 : 0;
+    again_choosing(life, message);
     int r = 0;
     if (what < 2) {
         world.figures.requests++;
@@ -303,6 +309,14 @@ static void release_one(struct life *life)
     }
 }
 
+static int target(struct life *life, const char *path)
+{
+    const struct ringbus_target_options options = {.struct_size = sizeof options,
+                                                   .on_down = RINGBUS_ON_DOWN_REDELIVER,
+                                                   .redeliver_ms = life->slot->redeliver_ms};
+    return ringbus_target(life->bus, path, life->slot->redelivers ? &options : NULL, NULL);
+}
+
 static void retarget(struct life *life)
 {
     const unsigned n = sim_below(world.cluster_count + world.slot_count);
@@ -324,7 +338,7 @@ static void retarget(struct life *life)
     } else {
         sim_log("targets %s", path);
         *mask |= 1U << bit;
-        if (ringbus_target(life->bus, path, NULL, NULL) != 0) {
+        if (target(life, path) != 0) {
             violation(life, "target: %s", ringbus_errmsg(life->bus));
         }
     }
@@ -336,20 +350,48 @@ static void want_all(struct life *life)
     for (unsigned c = 0; c < world.cluster_count; c++) {
         if ((life->slot->targets_clusters & ~life->targets_clusters) >> c & 1) {
             life->targets_clusters |= 1U << c;
-            (void)ringbus_target(life->bus, world.cluster_paths[c], NULL, NULL);
+            (void)target(life, world.cluster_paths[c]);
         }
     }
     for (unsigned s = 0; s < world.slot_count; s++) {
         if ((life->slot->targets_slots & ~life->targets_slots) >> s & 1) {
             life->targets_slots |= 1U << s;
-            (void)ringbus_target(life->bus, world.slots[s].path, NULL, NULL);
+            (void)target(life, world.slots[s].path);
         }
+    }
+}
+
+/** Out of service, and back. */
+static void drain(struct life *life, bool drains)
+{
+    if (life->drains == drains) {
+        return;
+    }
+    life->drains = drains;
+    life->drained = false;
+    life->named_by = 0; /* who drains gives its slots away: they do not wait when it dies */
+    sim_log("%s", drains ? "drains" : "drains no more");
+    if ((drains ? ringbus_drain(life->bus) : ringbus_undrain(life->bus)) != 0) {
+        violation(life, "drain: %s", ringbus_errmsg(life->bus));
+    }
+}
+
+static void look_at_drain(struct life *life)
+{
+    if (life->drains && !life->drained && ringbus_drained(life->bus) == 1) {
+        sim_log("is drained");
+        life->drained = true;
+        life->drained_from = world.message_count + 1;
+        world.figures.drained++;
     }
 }
 
 static void act(struct life *life)
 {
+    look_at_drain(life);
+    slots_look(life);
     if (world.quiet) {
+        drain(life, false);
         want_all(life);
         answer_one(life);
         release_one(life);
@@ -358,7 +400,7 @@ static void act(struct life *life)
     /* What is said while the daemon has not answered yet is easily lost. */
     const bool greeting = life->bus->control.phase == RBI_CONTROL_HELLO ||
                           life->bus->control.phase == RBI_CONTROL_REGISTER;
-    switch (sim_below(greeting ? 3 : 24)) {
+    switch (sim_below(greeting ? 3 : 25)) {
     case 0:
         retarget(life);
         break;
@@ -369,8 +411,13 @@ static void act(struct life *life)
         release_one(life);
         break;
     case 3:
+        if (sim_one_in(life->drains ? 2 : 8)) {
+            drain(life, !life->drains);
+        }
+        break;
     case 4:
     case 5:
+    case 6:
         break;
     default:
         for (unsigned i = sim_below(4); i > 0; i--) {
@@ -412,6 +459,7 @@ static void join(struct life *life)
     options.ping_interval_ms = slot->ping_interval_ms;
     options.ping_misses = slot->ping_misses;
     options.spin_us = 1;
+    options.slots = slot->follows;
     options.connect_timeout_ms = 1000;
     options.on_message = on_message;
     options.on_event = on_event;

@@ -15,6 +15,9 @@
 #define MESSAGES_MAX 3000U
 #define COPIES_MAX   6000U
 #define CALLS_MAX    400U
+#define CLUSTERS_MAX 2U
+#define KEYS         8U    /* that messages have */
+#define KEY_SLOTS    1024U /* that they fall into, by the policy */
 
 /** A service: a path under which one process at a time runs. */
 struct slot {
@@ -27,6 +30,9 @@ struct slot {
     uint32_t lane_bytes;
     uint32_t ping_interval_ms;
     uint32_t ping_misses;
+    bool redelivers; /* what was for any goes on to another */
+    uint32_t redeliver_ms;
+    int follows;       /* RINGBUS_SLOTS_* */
     struct life *life; /* of its process; NULL: none runs */
     struct life *last; /* that was started */
 };
@@ -49,6 +55,16 @@ struct life {
     bool severed;   /* its connection to the daemon was cut at some time */
     uint64_t ended_ns;
     uint64_t named_by; /* incarnation of a daemon whose directory named it READY */
+    bool drains;       /* it takes nothing new */
+    bool drained; /* and everybody knows that: of the messages from this one on none may come */
+    uint32_t drained_from;
+    uint32_t owners[CLUSTERS_MAX];          /* bit s: as redelivering sender, it may send to it */
+    uint32_t unordered_until[CLUSTERS_MAX]; /* messages up to this: their owners changed since */
+    uint32_t key_last[CLUSTERS_MAX][KEYS];  /* of its messages with a key, the last that came */
+    uint64_t owned[KEY_SLOTS / 64];         /* slots, as events told */
+    uint64_t owned_epoch;
+    uint64_t owned_daemon; /* incarnation of whose epoch it is */
+    bool owned_gained;     /* GAINED came for that epoch */
     unsigned kept_count;
     struct ringbus_kept *kept[4];
     unsigned deferred_count;
@@ -70,6 +86,10 @@ struct message {
     bool ended;    /* a request: its callback came */
     bool not_sent; /* a request: the callback said so */
     bool more;     /* sent with RINGBUS_MORE: no wake-up of its own */
+    bool any;      /* for one that the library chooses */
+    bool keyed;    /* by its key */
+    unsigned cluster;
+    unsigned key;
 };
 
 /** A message on its way to one receiver. */
@@ -109,8 +129,9 @@ struct world {
     uint32_t wait_us;   /* of a service between two actions, at most */
     unsigned slot_count;
     unsigned cluster_count;
-    struct ringbus_addr clusters[2];
-    char cluster_paths[2][64];
+    bool redelivers; /* targets may; else instances may refuse the keys of others */
+    struct ringbus_addr clusters[CLUSTERS_MAX];
+    char cluster_paths[CLUSTERS_MAX][64];
     struct slot slots[SLOTS_MAX];
     unsigned life_count;
     struct life lives[LIVES_MAX];
@@ -123,12 +144,12 @@ struct world {
     uint32_t copies_settled; /* all before it are */
     bool quiet;              /* nobody starts anything new */
     bool daemon_runs;
-    uint64_t daemon_downs;
+    unsigned daemon_starts;
     /* Figures over all histories. */
     struct {
         uint64_t histories, events, lives, kills, pauses, daemon_kills, links, downs, sent, refused,
             delivered, given_back, maybe_seen, requests, replied, unknown, not_sent, broadcasts,
-            keys, absences, waiting, limited, shielded;
+            keys, absences, waiting, limited, shielded, redelivered, drained, slots, not_owner;
     } figures;
     bool failed;
     char failure[512];
@@ -178,6 +199,29 @@ void keys_sent(struct life *life, uint32_t message, uint64_t cluster, uint64_t k
 void keys_absences(struct life *life, uint64_t cluster);
 /** Whether it still waits for somebody. */
 bool keys_wait(const struct life *life, uint64_t cluster);
+
+/* ---- again.c: what goes on to another -------------------------------------------------------- */
+
+/** It may be for another one after the first. */
+bool again_may_be(const struct message *message);
+/** Its sender is about to choose: notes whether who may be chosen has changed. */
+void again_choosing(struct life *from, const struct message *message);
+/** A message that may go on has come: once, and in the order of its key. */
+void again_delivered(struct life *to, uint32_t message);
+/** It was given back by whom its sender did not choose at first, or for whom it did. */
+void again_given_back(struct life *from, const struct copy *copy);
+/** Whether some receiver has had it, or it has come back. */
+bool again_accounted(uint32_t message);
+
+/* ---- slots.c: who owns which slots, as events tell ------------------------------------------- */
+
+void slots_event(struct life *at, const struct ringbus_event *event);
+/** All events are told: whether nobody else owns the same by the same snapshot. */
+void slots_look(struct life *at);
+/** A request came by its key: it is ours, where we refuse others. */
+void slots_delivered(struct life *at, const struct ringbus_message *message);
+/** Each slot has one owner. NULL, or what is wrong */
+const char *slots_settled(unsigned cluster);
 
 /* ---- history.c ------------------------------------------------------------------------ */
 
