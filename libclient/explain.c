@@ -45,7 +45,7 @@ static void remember(struct rbi_explain *explain)
 {
     const struct rbi_cluster *cluster = rbi_cluster_find(explain->bus, explain->heads[0].cluster);
     const struct rbi_route_message *class = &explain->class;
-    const uint64_t barred = cluster != NULL && cluster->barring
+    const uint64_t barred = cluster != NULL && rbi_rights_barring(cluster)
                                 ? rbi_rights_barred(cluster, explain->message.method)
                                 : 0;
     for (unsigned i = 0; cluster != NULL && explain->self && i < cluster->choice_count; i++) {
