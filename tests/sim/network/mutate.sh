@@ -23,7 +23,7 @@ compile() { # compile FILE
     *) $cc $flags $redirected -c "$work/src/$1" -o "$(object "$1")" ;;
     esac
 }
-link_all() { $cc "$work"/*.o -o "$work/sim_network" -lxxhash -lck -lyaml -luring; }
+link_all() { $cc "$work"/*.o -o "$work/sim_network" -lxxhash -lck -lyaml -luring -lcrypto; }
 
 mkdir "$work/src"
 for folder in shm bus libclient daemon; do
@@ -76,10 +76,9 @@ mutate "an introduction that failed is not tried again" libclient/target.c 's/  
 mutate "deaths are not told" daemon/registry.c 's/rbi_watch_notify(daemon, endpoint, RBI_CHANGE_REMOVED, reason);/;/'
 mutate "a message to oneself does not wake" libclient/send.c 's/^    if (end->loop) {/    if (end->loop) {\n        return;/'
 mutate "what goes on is given back as well" libclient/redeliver.c 's/^        if (go_on(bus, end, returned)) {/        if (go_on(bus, end, returned), false) {/'
-mutate "new messages overtake what goes on" libclient/redeliver.c 's/^        end->holds = true;/        return;/'
 mutate "who drains is dealt to" libclient/drain.c 's/^        end->drain.peer = true;/        end->drain.peer = false;/'
 mutate "slots are gained, and never lost" libclient/owned.c 's/^        tell(bus, RINGBUS_EVENT_SLOTS_LOST, now, before, cluster->epoch);/        ;/'
-mutate "keys of others are not refused" libclient/owned.c 's/^        !owns(bus->owned, bus->self.instance, message->key)) {/        false) {/'
+mutate "keys of others are not refused" libclient/owned.c 's/^        return owns(owned, bus->self.instance, message->key);/        return true;/'
 mutate "slots stay with whom a daemon before knew" libclient/directory.c 's/^    if (differs) {/    if (false) {/'
 mutate "a side is not unmapped" libclient/end.c 's/rbi_segment_deinit(&end->peer_side);/;/g'
 echo "$mutants mutants, $survivors survived"
