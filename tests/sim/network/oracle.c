@@ -108,7 +108,8 @@ void oracle_delivered(struct life *to, const struct ringbus_message *message)
         }
         view->last_message = idx;
     }
-    if (sent->any && to->drained && idx >= to->drained_from) {
+    /* A link that was being made then is told with its READY. */
+    if (sent->any && to->drained && idx >= to->drained_from && view->up_ns < to->drained_ns) {
         violation(to, "message %u was dealt to it, and all knew that it drains (11)", idx);
     }
     if (sent->fate == FATE_REFUSED) {
@@ -296,6 +297,7 @@ static void ready(struct life *at, const struct life *of, const struct ringbus_e
     }
     world.views[at->idx][of->idx].up = true;
     world.views[at->idx][of->idx].ups++;
+    world.views[at->idx][of->idx].up_ns = sim.now_ns;
 }
 
 /** Notes who is there, by what events say. */

@@ -382,6 +382,7 @@ static void look_at_drain(struct life *life)
         sim_log("is drained");
         life->drained = true;
         life->drained_from = world.message_count + 1;
+        life->drained_ns = sim.now_ns;
         world.figures.drained++;
     }
 }

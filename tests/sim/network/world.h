@@ -58,6 +58,7 @@ struct life {
     bool drains;       /* it takes nothing new */
     bool drained; /* and everybody knows that: of the messages from this one on none may come */
     uint32_t drained_from;
+    uint64_t drained_ns;
     uint32_t owners[CLUSTERS_MAX];          /* bit s: as redelivering sender, it may send to it */
     uint32_t unordered_until[CLUSTERS_MAX]; /* messages up to this: their owners changed since */
     uint32_t key_last[CLUSTERS_MAX][KEYS];  /* of its messages with a key, the last that came */
@@ -107,6 +108,7 @@ struct view {
     bool up;
     bool suspect; /* SUSPECT came, and no ALIVE */
     uint32_t ups;
+    uint64_t up_ns;        /* since when */
     uint32_t last_message; /* delivered; 1-based */
     bool gave_up;          /* DOWN came while the other lived */
     bool ended_here;       /* and by an untarget() of ours: we cared no more */
