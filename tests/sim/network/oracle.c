@@ -108,8 +108,9 @@ void oracle_delivered(struct life *to, const struct ringbus_message *message)
         }
         view->last_message = idx;
     }
-    /* A link that was being made then is told with its READY. */
-    if (sent->any && to->drained && idx >= to->drained_from && view->up_ns < to->drained_ns) {
+    /* Who was not yet linked then, or did not target it, is told with its READY. */
+    if (sent->any && to->drained && idx >= to->drained_from && view->up_ns < to->drained_ns &&
+        !from->untargets) {
         violation(to, "message %u was dealt to it, and all knew that it drains (11)", idx);
     }
     if (sent->fate == FATE_REFUSED) {
