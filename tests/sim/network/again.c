@@ -16,9 +16,13 @@ bool again_may_be(const struct message *message)
 static uint32_t choosable(const struct life *from, unsigned cluster)
 {
     uint32_t mask = 0;
-    for (unsigned i = 0; i < from->bus->end_count; i++) {
+    const struct rbi_cluster *of = rbi_cluster_find(from->bus, world.clusters[cluster].cluster);
+    for (unsigned i = 0; of != NULL && i < from->bus->end_count; i++) {
         const struct rbi_end *end = from->bus->ends[i];
-        for (unsigned s = 0; s < world.slot_count && end->usable && !end->drain.peer; s++) {
+        const struct rbi_member *member = rbi_member_find(of, end->peer.instance);
+        const bool takes = end->usable && !end->drain.peer && member != NULL &&
+                           member->state != RBI_ENDPOINT_DRAINING;
+        for (unsigned s = 0; s < world.slot_count && takes; s++) {
             if (end->peer.cluster == world.clusters[cluster].cluster &&
                 end->peer.cluster == world.slots[s].addr.cluster &&
                 end->peer.instance == world.slots[s].addr.instance) {
