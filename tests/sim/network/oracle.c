@@ -520,6 +520,10 @@ static const char *accounted(void)
             (again_may_be(message) && again_accounted(copy->message))) {
             continue; /* how a request ended was checked then */
         }
+        if (message->kind == RINGBUS_KIND_REQUEST && message->keyed && !lives(from) &&
+            to->slot->follows == RINGBUS_SLOTS_REFUSE) {
+            continue; /* perhaps it was another's, and nobody was left to be told */
+        }
         if (lives(to) && !world.views[to->idx][from->idx].gave_up) {
             (void)snprintf(text, sizeof text, "message %u of %s %u never came to %s (%d)",
                            copy->message, from->slot->path, from->addr.incarnation, to->slot->path,
