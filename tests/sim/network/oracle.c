@@ -524,6 +524,9 @@ static const char *accounted(void)
             to->slot->follows == RINGBUS_SLOTS_REFUSE) {
             continue; /* perhaps it was another's, and nobody was left to be told */
         }
+        if (again_may_be(message) && !lives(from)) {
+            continue; /* perhaps taken back from one that was stopped, to go on: and it died then */
+        }
         if (lives(to) && !world.views[to->idx][from->idx].gave_up) {
             (void)snprintf(text, sizeof text, "message %u of %s %u never came to %s (%d)",
                            copy->message, from->slot->path, from->addr.incarnation, to->slot->path,
