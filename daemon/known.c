@@ -226,4 +226,5 @@ void rbi_known_open(struct rbi_daemon *daemon)
         rbi_log(RBI_LOG_WARNING, "clusters_ignored", "file=%s why=\"%s\"", known->path, why);
     }
     known->open = true;
+    known->dirty = true; /* it is there from the start on, so that a full disk is told of then */
 }

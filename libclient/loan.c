@@ -110,44 +110,18 @@ static int claim_lane(struct ringbus *bus,
     return 0;
 }
 
-static int do_claim(struct ringbus *bus,
-                    const struct ringbus_addr *to,
-                    uint64_t key,
-                    uint64_t size,
-                    unsigned flags,
-                    struct ringbus_claim *out)
+/* The way has been found; @p more of CLAIM_DIVERTED, and a constant where nothing hinders. */
+static inline int claim_from(struct ringbus *bus,
+                             struct rbi_end *end,
+                             const struct ringbus_addr *to,
+                             uint64_t key,
+                             uint64_t size,
+                             unsigned flags,
+                             unsigned more,
+                             struct ringbus_claim *out)
 {
-    struct rbi_end *end = NULL;
     struct rbi_chunk chunk = {.idx = 0};
-    unsigned more = 0;
-    if (to == NULL || out == NULL) {
-        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "no address or no place for the claim");
-    }
-    if ((flags & ~(RINGBUS_KEY | RINGBUS_MORE | RINGBUS_IDEMPOTENT)) != 0) {
-        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "unknown flags 0x%x", flags);
-    }
-    if (size > bus->size_max) {
-        rbi_count(bus, RBI_COUNTER_too_big, 1);
-        return rbi_fail_fast(bus, RINGBUS_E_TOO_BIG, NULL, size);
-    }
-    int r = rbi_send_resolve(bus, to, (flags & RINGBUS_KEY) != 0, key, &end);
-    if (r != 0) {
-        return r;
-    }
-    if (end->hindered != 0) {
-        more = (flags & RINGBUS_KEY) != 0 && rbi_divert_take(bus, end, key) ? CLAIM_DIVERTED : 0U;
-        r = rbi_send_hindered(bus, end, 0);
-        if (r == 0 && (end->hindered & RBI_HINDERED_DELAYED) != 0) {
-            r = rbi_delay_refuse(bus, end);
-        }
-        if (r != 0) {
-            return r;
-        }
-    }
-    if (RBI_UNLIKELY((end->hindered & RBI_HINDERED_LIMIT) != 0) &&
-        (r = rbi_limit_ask(bus, end, 0, size)) != 0) {
-        return r;
-    }
+    int r = 0;
     memset(out, 0, sizeof *out);
     if (size <= bus->inline_max) {
         r = claim_lane(bus, end, size, more != 0 ? RBI_DIVERT_CLAIM_WORDS : 0U, out);
@@ -162,6 +136,55 @@ static int do_claim(struct ringbus *bus,
                    size <= bus->inline_max ? end->link_life : (uint64_t)chunk.idx + 1);
     }
     return r;
+}
+
+/* Something stands in the plain way: a key whose owner is passed by, rights, limits, a claim. */
+static RBI_COLD int claim_hindered(struct ringbus *bus,
+                                   struct rbi_end *end,
+                                   const struct ringbus_addr *to,
+                                   uint64_t key,
+                                   uint64_t size,
+                                   unsigned flags,
+                                   struct ringbus_claim *out)
+{
+    const bool diverted = (flags & RINGBUS_KEY) != 0 && rbi_divert_take(bus, end, key);
+    int r = rbi_send_hindered(bus, end, 0);
+    if (r == 0 && (end->hindered & RBI_HINDERED_DELAYED) != 0) {
+        r = rbi_delay_refuse(bus, end);
+    }
+    if (r == 0 && (end->hindered & RBI_HINDERED_LIMIT) != 0) {
+        r = rbi_limit_ask(bus, end, 0, size);
+    }
+    return r != 0 ? r
+                  : claim_from(bus, end, to, key, size, flags, diverted ? CLAIM_DIVERTED : 0U, out);
+}
+
+static int do_claim(struct ringbus *bus,
+                    const struct ringbus_addr *to,
+                    uint64_t key,
+                    uint64_t size,
+                    unsigned flags,
+                    struct ringbus_claim *out)
+{
+    struct rbi_end *end = NULL;
+    if (to == NULL || out == NULL) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "no address or no place for the claim");
+    }
+    if ((flags & ~(RINGBUS_KEY | RINGBUS_MORE | RINGBUS_IDEMPOTENT)) != 0) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "unknown flags 0x%x", flags);
+    }
+    if (size > bus->size_max) {
+        rbi_count(bus, RBI_COUNTER_too_big, 1);
+        return rbi_fail_fast(bus, RINGBUS_E_TOO_BIG, NULL, size);
+    }
+    const int r = rbi_send_resolve(bus, to, (flags & RINGBUS_KEY) != 0, key, &end);
+    if (r != 0) {
+        return r;
+    }
+    if (RBI_UNLIKELY(end->hindered != 0)) {
+        return claim_hindered(bus, end, to, key, size, flags, out);
+    }
+    return claim_from(bus, end, to, key, size, flags, 0, out);
 }
 
 int ringbus_claim(struct ringbus *bus,

@@ -25,6 +25,9 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 
+/** As large as the smallest table of outcomes, which the first link makes. */
+#define UNCHECKED (8 * RBI_PAGE)
+
 /** Left over when a segment takes the last memory: page tables, stacks, the C library. */
 static uint64_t slack(uint64_t size)
 {
@@ -38,12 +41,12 @@ static bool range_ok(uint64_t size, uint64_t mirror_from)
 }
 
 /**
- * Asks first, since the kernel would answer by a kill (memory) or a signal (file size). A
- * single page lies within the slack that the check of any other segment has left.
+ * Asks first, since the kernel would answer by a kill (memory) or a signal (file size). What is
+ * small lies within the slack that the check of any other segment has left: each look costs 20 us.
  */
 static int check_limits(uint64_t size)
 {
-    if (size > RBI_PAGE) {
+    if (size > UNCHECKED) {
         const uint64_t available = rbi_memory_available();
         if (size > available || available - size < slack(size)) {
             return -ENOMEM;
