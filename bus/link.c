@@ -338,6 +338,11 @@ static void tick_theirs(struct rbi_link_fsm *link, uint64_t now_ns, struct rbi_l
         link->their_ping_ns = now_ns;
         return;
     }
+    if (late_ns(link, now_ns) > ns_of(interval_ms) / PUNCTUAL) {
+        /* Time in which I did not look is not their silence: the machine may have slept. */
+        const uint64_t last_ns = their_last_ns(link) + late_ns(link, now_ns);
+        link->their_ping_ns = rbi_min_u64(last_ns, now_ns);
+    }
     if (link->mine != RBI_USE_UP && now_ns >= their_doubt_ns(link)) {
         link->suspect = true;
     }

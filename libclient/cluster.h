@@ -55,6 +55,9 @@ struct rbi_missed {
     uint64_t until_ns;
 };
 
+/** So many of those who left just now are remembered; of more, the latest. */
+#define RBI_HANDED_ON_MAX 32U
+
 /** Whether a cluster's first choice can be used as it is: bits. */
 #define RBI_DISPATCH_FRESH   0U
 #define RBI_DISPATCH_STALE   1U /* to be made anew */
@@ -86,6 +89,9 @@ struct rbi_cluster {
     uint64_t looked_epoch; /* of the one that was looked at last */
     struct rbi_missed *missed;
     unsigned missed_count;
+    /* Left in order, and not linked since: when one is back it joins, as if it was never there. */
+    int32_t handed_on[RBI_HANDED_ON_MAX];
+    unsigned handed_on_next;
     uint64_t again_ns; /* when the choices are to be made anew though nothing has changed */
     struct rbi_cluster **imports; /* the same of other businesses, in order */
     unsigned import_count;
@@ -164,8 +170,15 @@ void rbi_cluster_miss(struct ringbus *bus,
                       struct rbi_cluster *cluster,
                       const struct rbi_member *member);
 
+/** It left in order: its keys are others' until our link to its next life is READY. */
+void rbi_cluster_hand_on(struct rbi_cluster *cluster, int32_t instance);
+/** Whether it did, since our link to it was READY last. */
+bool rbi_cluster_has_handed_on(const struct rbi_cluster *cluster, int32_t instance);
+
 /** An end became usable or stopped being so. */
 void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end);
+/** Why an end is leaving is known better than when that was noted: end->leave_reason. */
+void rbi_cluster_end_explained(struct ringbus *bus, const struct rbi_end *end);
 
 static inline struct rbi_pidf rbi_member_pidf(const struct rbi_cluster *cluster,
                                               const struct rbi_member *member)

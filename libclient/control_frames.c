@@ -356,6 +356,7 @@ static void on_link_down(struct ringbus *bus, const struct rbi_wire_link_down *b
         if (end->phase == RBI_END_LEAVING && end->leave_reason == RBI_REASON_CRASHED &&
             body->reason == RBI_REASON_LEFT) {
             end->leave_reason = RBI_REASON_LEFT; /* its bell was silent before the daemon spoke */
+            rbi_cluster_end_explained(bus, end);
         }
         rbi_end_peer_gone(bus, end,
                           body->reason > RBI_REASON_NO_RESOURCES ? RBI_REASON_LEFT

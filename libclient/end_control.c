@@ -404,6 +404,7 @@ static void on_disconnect(struct ringbus *bus, struct rbi_end *end, const struct
     end->read_out = true; /* nothing behind it counts */
     if (end->phase == RBI_END_LEAVING) {
         end->leave_reason = reason; /* it said so itself before the kernel reported its end */
+        rbi_cluster_end_explained(bus, end);
         return;
     }
     const struct rbi_link_input input = {.type = RBI_LINK_DISCONNECT, .reason = reason};

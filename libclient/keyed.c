@@ -82,15 +82,18 @@ static bool is_member(const struct rbi_keyed *keyed, int32_t instance)
 
 /*
  * One that joins takes over keys of others: those go on to serve them until our link to it is
- * READY, so that nothing is refused in between; but not for ever. Before the first table
- * nobody serves a key, and there is nobody to be preferred.
+ * READY, so that nothing is refused in between; but not for ever. The same when it left in order
+ * and is back before we made a table without it. Before the first table nobody serves a key, and
+ * there is nobody to be preferred.
  */
 static bool has_joined(struct ringbus *bus,
                        struct rbi_cluster *cluster,
                        const struct rbi_choice *choice,
                        int32_t instance)
 {
-    if (choice->keyed.fingerprint == 0 || is_member(&choice->keyed, instance) ||
+    const bool stays = is_member(&choice->keyed, instance) &&
+                       !rbi_cluster_has_handed_on(choice->keyed.realm, instance);
+    if (choice->keyed.fingerprint == 0 || stays ||
         rbi_choice_end(choice->keyed.realm, instance) != NULL ||
         (!cluster->named && cluster->importers == 0)) {
         return true;

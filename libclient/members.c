@@ -56,6 +56,64 @@ void rbi_cluster_miss(struct ringbus *bus,
     }
 }
 
+/* Position of an instance among those that left, or RBI_HANDED_ON_MAX. Ids begin with 1. */
+static unsigned handed_on_at(const struct rbi_cluster *cluster, int32_t instance)
+{
+    unsigned at = 0;
+    while (at < RBI_HANDED_ON_MAX && cluster->handed_on[at] != instance) {
+        at++;
+    }
+    return at;
+}
+
+void rbi_cluster_hand_on(struct rbi_cluster *cluster, int32_t instance)
+{
+    if (handed_on_at(cluster, instance) == RBI_HANDED_ON_MAX) {
+        cluster->handed_on[cluster->handed_on_next] = instance;
+        cluster->handed_on_next = (cluster->handed_on_next + 1) % RBI_HANDED_ON_MAX;
+    }
+}
+
+bool rbi_cluster_has_handed_on(const struct rbi_cluster *cluster, int32_t instance)
+{
+    return handed_on_at(cluster, instance) < RBI_HANDED_ON_MAX;
+}
+
+static void take_up_again(struct rbi_cluster *cluster, int32_t instance)
+{
+    const unsigned at = handed_on_at(cluster, instance);
+    if (at < RBI_HANDED_ON_MAX) {
+        cluster->handed_on[at] = 0;
+    }
+}
+
+/*
+ * What its keys do: those of one that died wait for it, those of one that left are dealt out anew.
+ * One that drained had handed on its keys before it ended, however that was.
+ */
+static void
+note_over(struct rbi_cluster *cluster, struct rbi_member *member, const struct rbi_end *end)
+{
+    if (end->leave_reason == RBI_REASON_LEFT || end->leave_reason == RBI_REASON_CRASHED) {
+        member->over = end->peer.incarnation;
+        member->over_died = end->leave_reason == RBI_REASON_CRASHED && !end->drain.peer;
+        if (!member->over_died) {
+            rbi_cluster_hand_on(cluster, member->instance);
+        }
+    }
+}
+
+void rbi_cluster_end_explained(struct ringbus *bus, const struct rbi_end *end)
+{
+    struct rbi_cluster *cluster = rbi_cluster_find(bus, end->peer.cluster);
+    struct rbi_member *member =
+        cluster != NULL ? rbi_member_find(cluster, end->peer.instance) : NULL;
+    if (member != NULL && member->end == NULL && member->over == end->peer.incarnation) {
+        note_over(cluster, member, end);
+        rbi_cluster_changed(bus, cluster);
+    }
+}
+
 void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
 {
     if (end->phase == RBI_END_LINKED) {
@@ -75,6 +133,7 @@ void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
         rbi_cluster_look_policy(bus, cluster);
         rbi_limit_attach(cluster, end, bus->now_ns);
         if (end->usable) {
+            take_up_again(cluster, member->instance);
             member->denied = false;
             /* Else our interest in it is not said yet, and that it changes does not say it. */
             member->retry_ns = end->wanted ? RBI_NEVER : member->retry_ns;
@@ -90,10 +149,7 @@ void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
         }
     } else if (member->end == end) {
         member->end = NULL;
-        if (end->leave_reason == RBI_REASON_LEFT || end->leave_reason == RBI_REASON_CRASHED) {
-            member->over = end->peer.incarnation;
-            member->over_died = end->leave_reason == RBI_REASON_CRASHED;
-        }
+        note_over(cluster, member, end);
         /* One that says READY and goes, again and again, is asked ever more seldom. */
         if (member->up_ns != 0 && bus->now_ns - member->up_ns >= STEADY_NS) {
             member->retry_count = 0;

@@ -280,6 +280,9 @@ member_removed(struct ringbus *bus, struct rbi_cluster *cluster, const struct rb
     if (bus->control.phase != RBI_CONTROL_ON && event->reason != RBI_REASON_LEFT) {
         rbi_cluster_miss(bus, cluster, member);
     }
+    if (event->reason == RBI_REASON_LEFT) {
+        rbi_cluster_hand_on(cluster, event->instance);
+    }
     if (end != NULL && end->phase == RBI_END_INTRODUCING) {
         rbi_end_free(bus, end);
     } else if (end != NULL && !end->loop && end->peer.incarnation == event->incarnation) {

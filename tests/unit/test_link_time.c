@@ -253,9 +253,30 @@ static void test_theirs_suspects_itself(void **state)
 
     (void)make_state(&link, "IU");
     tick_expect(&link, 1000, "");
-    tick_expect(&link, 3600, "s"); /* 1850 late: silent for long enough, but an interval more */
-    tick_expect(&link, 4599, "");
-    tick_expect(&link, 4600, "Ddc");
+    tick_expect(&link, 3600, "s"); /* 1850 late: that was not the peer's silence */
+    tick_expect(&link, 4600, "");
+    tick_expect(&link, 5349, "");
+    tick_expect(&link, 5350, "Ddc");
+}
+
+/*
+ * Scenario 43, with a machine that sleeps for less than what makes a judge count anew, and a peer
+ * that is given up after little more: it has had no time to say anything.
+ */
+static void test_theirs_short_sleep_is_no_silence(void **state)
+{
+    (void)state;
+    const struct rbi_link_terms quick = {50, 2, 130};
+    struct rbi_link_fsm link;
+    rbi_link_init(&link, START);
+    step(&link, (struct rbi_link_input){.type = RBI_LINK_READY, .terms = quick}, START);
+    tick_expect(&link, 50, "");
+    feed(&link, RBI_LINK_DATA, START + 55 * MS);
+    tick_expect(&link, 60, "");
+    tick_expect(&link, 175, "");  /* both slept from 65 on; due at 110, 65 late */
+    tick_expect(&link, 185, "s"); /* silent for 65 of 130 */
+    tick_expect(&link, 235, "");
+    tick_expect(&link, 250, "Ddc"); /* 130 in which it could have been heard */
 }
 
 /* Scenario 41: a peer that may sit in a debugger is suspect for as long as it takes. */
@@ -400,6 +421,7 @@ int main(void)
         cmocka_unit_test(test_theirs_silence),
         cmocka_unit_test(test_theirs_suspect_and_back),
         cmocka_unit_test(test_theirs_suspects_itself),
+        cmocka_unit_test(test_theirs_short_sleep_is_no_silence),
         cmocka_unit_test(test_held_peer_is_never_silent),
         cmocka_unit_test(test_inputs_after_a_sleep_do_not_hide_it),
         cmocka_unit_test(test_quicker_terms_show_a_shorter_sleep),
