@@ -26,7 +26,7 @@
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 
 /** As large as the smallest table of outcomes, which the first link makes. */
-#define UNCHECKED (8 * RBI_PAGE)
+#define UNCHECKED (UINT64_C(8) * RBI_PAGE)
 
 /** Left over when a segment takes the last memory: page tables, stacks, the C library. */
 static uint64_t slack(uint64_t size)
