@@ -9,6 +9,10 @@
 
 #define SWEEP_NS (RBI_WINDOW_STEP_MS * UINT64_C(1000) * 1000)
 
+/* So often at most a caller is looked at because a link of it ends; what came since is in the next
+ * sweep, if it still has a link then. */
+#define WORDS_NS (UINT64_C(10) * 1000 * 1000)
+
 /** A look at the figures of one caller. */
 struct health_look {
     struct rbi_daemon *daemon;
@@ -226,7 +230,12 @@ static void health_look(struct rbi_endpoint *caller)
 
 void rbi_health_last_words(struct rbi_endpoint *caller)
 {
-    if (caller->outcomes.segment.base && !caller->daemon->stopping) {
+    struct rbi_outcome_reader *reader = &caller->outcomes;
+    const uint64_t now_ns = rbi_loop_now_ns(caller->daemon->loop);
+    /* Its table may be large, and it can say of each link that it ended. */
+    if (reader->segment.base && !caller->daemon->stopping &&
+        now_ns - reader->words_ns >= WORDS_NS) {
+        reader->words_ns = now_ns;
         health_look(caller);
     }
 }

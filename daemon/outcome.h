@@ -42,6 +42,7 @@ struct rbi_outcome_reader {
     uint64_t changes;
     uint64_t active_ns; /* when something last came in any slot */
     uint64_t vain_ns;   /* when it last said that it calls somebody and may not: he is shielded */
+    uint64_t words_ns;  /* when it was looked at for the end of a link last */
     struct rbi_outcome_base *bases;
     struct rbi_charge charge;
 };
