@@ -222,8 +222,9 @@ void rbi_outcomes_detach(struct ringbus *bus, struct rbi_end *end)
     if (end->avoided) {
         avoid_no_more(bus, end);
     }
-    if (slot != 0) {
-        end->outcome = 0;
+    end->outcome = 0;
+    /* At the end of all it keeps its name: the daemon reads it once more when it hears of that. */
+    if (slot != 0 && !bus->closing) {
         rbi_outcome_name(&table->slots[slot], 0, 0);
         table->locals[slot] = (struct rbi_outcome_local){.next_free = table->free_head};
         table->free_head = slot;
