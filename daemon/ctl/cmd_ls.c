@@ -87,11 +87,8 @@ int rbi_ctl_ls(const struct rbi_ctl_args *args)
 {
     struct rbi_ctl_control control;
     struct rbi_ctl_rows rows = {.want_pages = false};
-    const char *prefix = args->operand_count == 1 ? args->operands[0] : "/";
-    int r = rbi_ctl_prefix_check(args, prefix);
-    if (r == RBI_CTL_OK) {
-        r = rbi_ctl_control_init(&control, args);
-    }
+    const char *prefix = NULL;
+    int r = rbi_ctl_control_init_below(&control, args, &prefix);
     if (r != RBI_CTL_OK) {
         return r;
     }

@@ -350,3 +350,12 @@ int rbi_ctl_prefix_check(const struct rbi_ctl_args *args, const char *prefix)
     return rbi_ctl_fail(args, RBI_CTL_USAGE, "'%s' is not a path: %s, at byte %u", prefix,
                         rbi_path_error_text(info.error), info.error_offset + 1);
 }
+
+int rbi_ctl_control_init_below(struct rbi_ctl_control *control,
+                               const struct rbi_ctl_args *args,
+                               const char **prefix)
+{
+    *prefix = args->operand_count == 1 ? args->operands[0] : "/";
+    const int r = rbi_ctl_prefix_check(args, *prefix);
+    return r == RBI_CTL_OK ? rbi_ctl_control_init(control, args) : r;
+}

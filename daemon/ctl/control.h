@@ -89,5 +89,12 @@ RBI_MUST_CHECK int rbi_ctl_control_ask(struct rbi_ctl_control *control,
 
 /** Checks a path of 1 to 7 elements, or "/". Complains itself. @return exit code */
 RBI_MUST_CHECK int rbi_ctl_prefix_check(const struct rbi_ctl_args *args, const char *prefix);
+/**
+ * For commands about a prefix, their only operand: checks it, and connects as
+ * rbi_ctl_control_init(). @param prefix  set: that operand, or "/" when there is none
+ */
+RBI_MUST_CHECK int rbi_ctl_control_init_below(struct rbi_ctl_control *control,
+                                              const struct rbi_ctl_args *args,
+                                              const char **prefix);
 
 #endif
