@@ -113,10 +113,9 @@ expect 0 "$CTL" ping --count 2 --interval 1ms --json $group/Echo
 json "$work/out"
 [ "$(wc -l <"$work/out")" -eq 3 ] || fail "ping: $(cat "$work/out")"
 # Features J4: what the callers have counted, summed, as a histogram that grows.
-# A caller that is gone after a few milliseconds may not have been seen: this one outlives a sweep.
+# Callers that were gone before a sweep could see them are counted to the last call.
 metrics_say() { "$CTL" metrics $group/Echo >"$work/metrics" && grep -q "$1" "$work/metrics"; }
-expect 0 "$CTL" ping --count 30 --interval 20ms $group/Echo/1
-until_true "metrics: no calls to Echo" metrics_say "ringbus_instance_calls_ok_total{path=\"$group/Echo/1\"} [1-9]"
+until_true "metrics: no calls to Echo/1" metrics_say "ringbus_instance_calls_ok_total{path=\"$group/Echo/1\"} [1-9]"
 holds "# TYPE ringbus_cluster_latency_seconds histogram" "$work/metrics"
 holds "ringbus_cluster_latency_quantile_seconds{path=\"$group/Echo\",quantile=\"0.99\"}" "$work/metrics"
 holds "ringbus_instance_latency_quantile_seconds{path=\"$group/Echo/1\",quantile=\"0.5\"}" "$work/metrics"
