@@ -96,7 +96,15 @@
     X(ROW_DRY_RUN, row_dry_run, 77, 0)   /* daemon */                                              \
     X(PLACE, place, 78, 0)               /* client: it has moved to another node; unanswered */    \
     X(WHO, who, 79, 0)                   /* tool: which process is an instance of? */              \
-    X(WHO_IS, who_is, 80, 0)             /* daemon, answers WHO */
+    X(WHO_IS, who_is, 80, 0)             /* daemon, answers WHO */                                 \
+    X(PROXY, proxy, 81, 0)       /* proxy: its instance, on its host, is so now; unanswered */     \
+    X(BRIDGE, bridge, 82, 0)     /* bridge: this connection is its main one; OK */                 \
+    X(HOST, host, 83, 0)         /* bridge: what it knows of one host; unanswered */               \
+    X(EDGES, edges, 84, 0)       /* bridge: where one host leads to; unanswered */                 \
+    X(WAY, way, 85, 0)           /* daemon to bridge: which neighbour leads to a host */           \
+    X(ROW_HOST, row_host, 86, 0) /* daemon */                                                      \
+    X(ROW_WAY, row_way, 87, 0)   /* daemon */                                                      \
+    X(CONFIRM, confirm, 89, 0)   /* tool, then daemon to bridge: who is out of sight is gone */
 
 enum rbi_wire_type {
 #define RBI_WIRE_TYPE_ENUM(NAME, name, value, fds) RBI_WIRE_##NAME = (value),
@@ -158,7 +166,17 @@ struct rbi_data {
     F(u64, daemon_incarnation, 11, 0) /* of the daemon that gave the incarnation */                \
     F(u64, cookie, 12, 0)             /* proves that it is the same endpoint that comes back */    \
     F(u8, takeover, 13, 0)            /* 1: also from an instance that lives, if it may */         \
-    F(u16, node, 14, 0)               /* 1 + NUMA node; 0: unknown, or the host has one */
+    F(u16, node, 14, 0)               /* 1 + NUMA node; 0: unknown, or the host has one */         \
+    /* A proxy: an instance of another host, registered by its bridge in its stead. */             \
+    F(text, host, 15, 0)              /* its home; empty: this host, and it is no proxy */         \
+    F(u8, hidden, 16, 0)              /* 1: not in the directory; it only asks for links */        \
+    F(u32, origin_incarnation, 17, 0) /* that it has at home: taken as it is */                    \
+    F(u32, cost, 18, 0)               /* of the way there */                                       \
+    F(text, via, 19, 0)               /* the neighbour that the way begins with */                 \
+    F(u8, stale, 20, 0)               /* 1: its host cannot be reached just now */                 \
+    F(u32, health, 21, 0)             /* as its own daemon says: enum rbi_health */                \
+    F(u32, reported, 22, 0)           /* weight by its load, the same: bus/reported.h; 0: none */  \
+    F(u32, origin_uid, 23, 0)         /* as its host says: nothing is decided by it */
 #define RBI_WIRE_FIELDS_registered(F)                                                              \
     F(u64, cluster, 1, 1)                                                                          \
     F(i32, instance, 2, 1)                                                                         \
@@ -168,6 +186,19 @@ struct rbi_data {
     F(u64, cookie, 6, 1)
 #define RBI_WIRE_FIELDS_set_state(F)                                                               \
     F(u32, state, 1, 1) F(u32, weight, 2, 0) F(u8, weight_set, 3, 0)
+/* All of it each time; the labels empty where it has none. */
+#define RBI_WIRE_FIELDS_proxy(F)                                                                   \
+    F(u32, state, 1, 1) /* enum rbi_endpoint_state */                                              \
+    F(u32, weight, 2, 1)                                                                           \
+    F(text, set, 3, 0)                                                                             \
+    F(text, idc, 4, 0)                                                                             \
+    F(text, tags, 5, 0)                                                                            \
+    F(u32, health, 6, 0) /* these and the next as in REGISTER */                                   \
+    F(u32, reported, 7, 0)                                                                         \
+    F(u8, stale, 8, 0)                                                                             \
+    F(u32, cost, 9, 0)                                                                             \
+    F(text, via, 10, 0)                                                                            \
+    F(u8, hidden, 11, 0)
 #define RBI_WIRE_FIELDS_place(F)    F(u16, node, 1, 1) /* 1 + NUMA node; 0: unknown */
 #define RBI_WIRE_FIELDS_ok(F)       F(u64, value, 1, 0)
 #define RBI_WIRE_FIELDS_keyed(F)    F(u64, cluster, 1, 1)
@@ -187,8 +218,9 @@ struct rbi_data {
     F(u64, side_bytes, 6, 1)                                                                       \
     F(u64, pool_bytes, 7, 1)                                                                       \
     F(u32, uid, 8, 0)                                                                              \
-    F(text, get, 9, 0)   /* methods that the other may send (bus/acl.h); empty: every one */       \
-    F(text, send, 10, 0) /* and that the one who is told may send */
+    F(text, get, 9, 0)    /* methods that the other may send (bus/acl.h); empty: every one */      \
+    F(text, send, 10, 0)  /* and that the one who is told may send */                              \
+    F(u8, relayed, 11, 0) /* 1: the other is on another host, this link leads to its proxy */
 #define RBI_WIRE_FIELDS_accept(F) F(u64, link_id, 1, 1) F(u64, side_bytes, 2, 1)
 #define RBI_WIRE_FIELDS_refuse(F) F(u64, link_id, 1, 1) F(i32, code, 2, 1) F(text, text, 3, 0)
 #define RBI_WIRE_FIELDS_linked(F)                                                                  \
@@ -200,7 +232,8 @@ struct rbi_data {
     F(u64, side_bytes, 6, 1)                                                                       \
     F(u64, pool_bytes, 7, 1)                                                                       \
     F(text, get, 8, 0) /* as in INTRODUCED */                                                      \
-    F(text, send, 9, 0)
+    F(text, send, 9, 0)                                                                            \
+    F(u8, relayed, 10, 0)
 #define RBI_WIRE_FIELDS_link_down(F) F(u64, link_id, 1, 1) F(u32, reason, 2, 1) F(text, text, 3, 0)
 #define RBI_WIRE_FIELDS_watch(F)     F(text, prefix, 1, 1)
 #define RBI_WIRE_FIELDS_unwatch(F)   F(text, prefix, 1, 1)
@@ -420,6 +453,66 @@ struct rbi_data {
     F(u64, count, 4, 1) /* messages since it was last told */
 #define RBI_WIRE_FIELDS_row_dry_run(F)                                                             \
     F(text, path, 1, 1) F(u32, kind, 2, 1) F(text, rule, 3, 0) F(u64, count, 4, 1)
+/* ---- other hosts: their names are 1 to RBI_HOST_NAME_MAX bytes [a-z0-9.-] (bus/bridge_config.h) */
+#define RBI_WIRE_FIELDS_bridge(F)                                                                  \
+    F(text, host, 1, 1)       /* ours, as in its certificate */                                    \
+    F(u64, incarnation, 2, 1) /* of this life of the bridge; not 0 */                              \
+    F(u32, instances, 3, 0)   /* proxies that it will register at most; 0: as the daemon's limit */
+#define RBI_WIRE_FIELDS_host(F)                                                                    \
+    F(text, name, 1, 1)                                                                            \
+    F(u32, state, 2, 1) /* enum rbi_host_state; GONE: no longer of interest */                     \
+    F(text, via, 3, 0)  /* the neighbour that leads there; empty: it is one, or there is no way */ \
+    F(text, address, 4, 0)                                                                         \
+    F(u32, cost, 5, 0)                                                                             \
+    F(u64, connected_ms, 6, 0) /* since when it is in that state */                                \
+    F(text, why, 7, 0)         /* the last cut, or what keeps it from being reached */             \
+    F(u8, secure, 8, 0)        /* 1: TLS; 2: and the kernel does it */                             \
+    F(u8, peer, 9, 0)          /* 1: a neighbour by the configuration */                           \
+    F(u32, instances, 10, 0)   /* imported from it */                                              \
+    F(u32, unconfirmed, 11, 0) /* of them: out of sight, and not yet known to be gone */           \
+    F(u32, streams, 12, 0)                                                                         \
+    F(u32, held, 13, 0)     /* of them: without a way just now */                                  \
+    F(u32, connects, 14, 0) /* connections that came up, since the bridge runs */                  \
+    F(u64, sent_frames, 15, 0)                                                                     \
+    F(u64, sent_bytes, 16, 0)                                                                      \
+    F(u64, received_frames, 17, 0)                                                                 \
+    F(u64, received_bytes, 18, 0)                                                                  \
+    F(u64, resends, 19, 0)     /* records that were sent again */                                  \
+    F(u64, duplicates, 20, 0)  /* records that came again, and were left out */                    \
+    F(u64, rtt_ns, 21, 0)      /* between the bridges, smoothed; 0: unknown */                     \
+    F(u64, queue_bytes, 22, 0) /* wait to be sent */                                               \
+    F(u64, incarnation, 23, 0) /* of its bridge */                                                 \
+    F(text, software, 24, 0)                                                                       \
+    F(u64, forwarded, 25, 0) /* frames that went through this host to it, for others */            \
+    F(u8, mass_held, 26, 0)  /* 1: its removals wait for CONFIRM, or the mass guard */
+/* All edges of one origin, in one or more frames: the first with begin, the last with end; they
+ * replace all that were known of it. An edge is {u8 length of the name, the name, u32 cost}. */
+#define RBI_WIRE_FIELDS_edges(F)                                                                   \
+    F(text, origin, 1, 1)                                                                          \
+    F(u64, incarnation, 2, 0) /* of its bridge, and */                                             \
+    F(u64, seq, 3, 0)         /* the number of its list, for people */                             \
+    F(u8, begin, 4, 0)                                                                             \
+    F(u8, end, 5, 0)                                                                               \
+    F(data, to, 6, 0)
+#define RBI_WIRE_FIELDS_way(F)                                                                     \
+    F(text, host, 1, 1)                                                                            \
+    F(text, next, 2, 0) /* the neighbour; empty: there is no way */                                \
+    F(u32, cost, 3, 0)                                                                             \
+    F(u32, hops, 4, 0)                                                                             \
+    F(u8, again, 5, 0) /* 1: no change; what holds is told to a bridge that has just come */
+#define RBI_WIRE_FIELDS_row_host(F)                                                                \
+    RBI_WIRE_FIELDS_host(F) F(u32, number, 60, 0) /* in the directory: instance.host */
+#define RBI_WIRE_FIELDS_row_way(F)                                                                 \
+    F(text, host, 1, 1)                                                                            \
+    F(text, next, 2, 0)                                                                            \
+    F(u32, cost, 3, 0)                                                                             \
+    F(u32, hops, 4, 0)                                                                             \
+    F(data, path, 5, 0)  /* the hosts on the way, the last is host: a newline behind each */       \
+    F(u64, age_ms, 6, 0) /* since when it is the way */
+/* Answered by OK: how many proxies are looked at. Goes on to the bridge as it is. */
+#define RBI_WIRE_FIELDS_confirm(F)                                                                 \
+    F(text, host, 1, 0)   /* empty: all hosts */                                                   \
+    F(text, prefix, 2, 0) /* of paths; empty: all */
 #define RBI_WIRE_FIELDS_stopping(F) F(text, text, 1, 0)
 #define RBI_WIRE_FIELDS_relink(F)                                                                  \
     F(u64, link_id, 1, 1) /* as the earlier daemon gave it */                                      \
@@ -487,6 +580,17 @@ enum rbi_query {
     RBI_QUERY_CLUSTER_CALLS = 5,  /* ROW_CALLS, of clusters that were called */
     RBI_QUERY_INSTANCE_CALLS = 6, /* ROW_CALLS, of instances that were called */
     RBI_QUERY_DRY_RUNS = 7,       /* ROW_DRY_RUN */
+    RBI_QUERY_HOSTS = 8,          /* ROW_HOST */
+    RBI_QUERY_WAYS = 9,           /* ROW_WAY, from the host that prefix names; empty: from here */
+};
+/** How far a host is. */
+enum rbi_host_state {
+    RBI_HOST_GONE = 0,
+    RBI_HOST_DOWN = 1,       /* a neighbour, not connected; or known, and without a way */
+    RBI_HOST_CONNECTING = 2, /* a neighbour that is being dialled */
+    RBI_HOST_UP = 3,         /* a neighbour, connected */
+    RBI_HOST_REACHABLE = 4,  /* by way of others */
+    RBI_HOST_REFUSED = 5,    /* a neighbour whose certificate, name or version is not taken */
 };
 /**
  * What ALARM says. All that fire at and below a prefix are told between BEGIN and END when it

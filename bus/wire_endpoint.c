@@ -14,6 +14,10 @@ RBI_WIRE_TABLE(registered);
 RBI_WIRE_TABLE(set_state);
 #undef RBI_WIRE_OF
 
+#define RBI_WIRE_OF rbi_wire_proxy
+RBI_WIRE_TABLE(proxy);
+#undef RBI_WIRE_OF
+
 #define RBI_WIRE_OF rbi_wire_place
 RBI_WIRE_TABLE(place);
 #undef RBI_WIRE_OF
