@@ -453,7 +453,7 @@ struct rbi_data {
     F(u64, count, 4, 1) /* messages since it was last told */
 #define RBI_WIRE_FIELDS_row_dry_run(F)                                                             \
     F(text, path, 1, 1) F(u32, kind, 2, 1) F(text, rule, 3, 0) F(u64, count, 4, 1)
-/* ---- other hosts: their names are 1 to RBI_HOST_NAME_MAX bytes [a-z0-9.-] (bus/bridge_config.h) */
+/* Other hosts. A name is 1 to RBI_HOST_NAME_MAX bytes [a-z0-9.-] (bus/bridge_config.h). */
 #define RBI_WIRE_FIELDS_bridge(F)                                                                  \
     F(text, host, 1, 1)       /* ours, as in its certificate */                                    \
     F(u64, incarnation, 2, 1) /* of this life of the bridge; not 0 */                              \

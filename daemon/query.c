@@ -394,6 +394,9 @@ static enum row_result query_next(struct rbi_peer *peer)
         return query_next_instance_calls(peer);
     case RBI_QUERY_DRY_RUNS:
         return query_next_dry_run(peer);
+    case RBI_QUERY_HOSTS:
+    case RBI_QUERY_WAYS:
+        return ROW_NONE; /* without a bridge there are none */
     }
     return ROW_NONE;
 }
