@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RINGBUS_DAEMON_LOOP_STREAM_H
+#define RINGBUS_DAEMON_LOOP_STREAM_H
+/*
+ * daemon/loop_stream.h - bytes of a connected stream socket, in and out, as operations of the loop.
+ * With io_uring the kernel puts what comes into buffers that all streams of the loop share
+ * (multishot receive), and sends beside the loop; with epoll both are tried when the socket is
+ * ready. Callers see no difference:
+ *  - one send is under way at a time, and its memory is the loop's until sent() was called;
+ *  - reading is bounded a turn, so that each stream has its turn;
+ *  - any callback may do anything with any stream, its own included.
+ */
+#include "daemon/loop.h"
+
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+/** A piece of what has come, at most. */
+#define RBI_LOOP_STREAM_PIECE 65536U
+/** Pieces of memory of one send, at most. */
+#define RBI_LOOP_STREAM_IOV 16U
+
+struct rbi_loop_stream_ops {
+    /** @param bytes  1 to RBI_LOOP_STREAM_PIECE; valid until the callee returns */
+    void (*received)(void *context, const unsigned char *bytes, size_t size);
+    /** The send is over. @param result  bytes that the kernel has taken, maybe not all; or -errno */
+    void (*sent)(void *context, ssize_t result);
+    /** Nothing more comes. @param error  0 the peer has ended its direction; or -errno */
+    void (*ended)(void *context, int error);
+    /** After rbi_loop_stream_remove(): the kernel holds nothing of it any more. */
+    void (*gone)(void *context);
+};
+
+/** Embed it; zero-initialise. Private. */
+struct rbi_loop_stream {
+    struct rbi_loop_source source; /* its place in the loop's table; with epoll its readiness */
+    const struct rbi_loop_stream_ops *ops;
+    void *context;
+    bool reading;   /* the owner wants bytes */
+    bool receiving; /* io_uring: a receive is in the ring */
+    bool sending;   /* a send is under way */
+    bool removed;   /* ends when the kernel has let go of it */
+    bool at_end;    /* ended() was called */
+    bool zero_copy; /* io_uring: this send's */
+    bool notified;  /* io_uring: the kernel no longer needs the memory of a zero-copy send */
+    bool copied;    /* io_uring: the kernel had to copy what it was not to */
+    ssize_t result; /* of a send that waits for that */
+    struct msghdr message;
+    struct iovec pieces[RBI_LOOP_STREAM_IOV];
+    struct rbi_loop_task task;
+};
+
+/**
+ * Begins to read.
+ * @param fd  connected, non-blocking; borrowed until gone()
+ * @retval -errno
+ */
+RBI_MUST_CHECK int rbi_loop_stream_add(struct rbi_loop *loop,
+                                       struct rbi_loop_stream *stream,
+                                       int fd,
+                                       const struct rbi_loop_stream_ops *ops,
+                                       void *context);
+/** Reads on, or no more. What is on its way still comes: at most 1 MiB. */
+void rbi_loop_stream_read(struct rbi_loop_stream *stream, bool on);
+/**
+ * Starts a send; none is under way.
+ * @param pieces  copied; what they point to stays until sent(), which is not called from here
+ * @param count   1..RBI_LOOP_STREAM_IOV
+ */
+void rbi_loop_stream_send(struct rbi_loop_stream *stream,
+                          const struct iovec *pieces,
+                          unsigned count);
+/**
+ * Ends it: no callback but gone(), in a later turn. The caller closes the descriptor there; to
+ * end the connection before, it shuts it down. Accepts one that is not of a loop: calls nothing.
+ */
+void rbi_loop_stream_remove(struct rbi_loop_stream *stream);
+
+#endif
