@@ -413,7 +413,7 @@ uint64_t rbi_link_deadline_ns(const struct rbi_link_fsm *link)
 
 static enum rbi_reason reason_of_peer(enum rbi_reason reason)
 {
-    return (unsigned)reason > RBI_REASON_NO_RESOURCES || reason == RBI_REASON_NONE ? RBI_REASON_LEFT
+    return (unsigned)reason > RBI_REASON_LAST || reason == RBI_REASON_NONE ? RBI_REASON_LEFT
                                                                                    : reason;
 }
 

@@ -12,7 +12,7 @@
 /** Kinds whose extension this version can read; of others only tag and payload are known. */
 static bool known_kind(unsigned kind)
 {
-    return kind >= RBI_RECORD_READY && kind <= RBI_RECORD_REFUSED;
+    return kind >= RBI_RECORD_READY && kind <= RBI_RECORD_GAP;
 }
 
 /** Kinds whose tag is a correlation, so that a key needs a word of its own. */
@@ -107,18 +107,25 @@ int rbi_record_parse(uint32_t meta,
  *
  *   READY      0 version_min u16 | 2 version_max u16 | 4 interval u32 | 8 dead_after u32 |
  *              12 incarnation u32 | 16 features u64 | 24 self: cluster u64, instance i32,
- *              incarnation u32 | 40 path length u16, zero u16 | 44 path, 256 bytes
- *   READY_ACK  0 version u16 | 2 zero u16 | 4 reason u32 | 8 features u64
+ *              incarnation u32 | 40 path length u16, zero u16 | 44 path, 256 bytes |
+ *              300 link life u64, which older writers leave out
+ *   READY_ACK  0 version u16 | 2 zero u16 | 4 reason u32 | 8 features u64 | 16 link life u64,
+ *              which older writers leave out
  *   DISCONNECT 0 reason u32 | 4 draining u32
  *   DRAIN      0 word u32 | 4 zero u32
  *   REFUSED    0 error i32 | 4 method u32 | 8 count u64
+ *   HOLD       0 on u32 | 4 zero u32
+ *   GAP        0 link life u64 | 8 from u64 | 16 to u64 | 24 count u64 | 32 maybe seen u64
  */
-#define READY_BYTES      300U
+#define READY_BYTES      300U /* of the first version; then the link life */
 #define READY_ACK_BYTES  16U
+#define LIFE_BYTES       8U
 #define DISCONNECT_BYTES 8U
 #define DRAIN_BYTES      8U
 #define REFUSED_BYTES    16U
-_Static_assert(READY_BYTES <= RBI_CONTROL_BODY_MAX - RBI_RECORD_TAG, "room for READY");
+#define HOLD_BYTES       8U
+#define GAP_BYTES        40U
+_Static_assert(READY_BYTES + LIFE_BYTES <= RBI_CONTROL_BODY_MAX - RBI_RECORD_TAG, "room for READY");
 
 /**
  * Takes a private copy of a body: the peer may change it while it is being looked at.
@@ -137,11 +144,24 @@ static int copy_body(const unsigned char *body, uint64_t have, unsigned char *co
     return 0;
 }
 
+/** The link life behind a body of @p at bytes; 0: the writer is older. */
+static uint64_t read_life(const unsigned char *body, uint64_t size, size_t at)
+{
+    unsigned char copy[LIFE_BYTES];
+    struct rbi_reader reader;
+    uint64_t life = 0;
+    if (copy_body(body + at, size - at, copy, sizeof copy) != 0) {
+        return 0;
+    }
+    rbi_reader_init(&reader, copy, sizeof copy);
+    return rbi_reader_u64(&reader, &life) == 0 ? life : 0;
+}
+
 uint64_t rbi_ready_encode(const struct rbi_ready *ready, unsigned char *body)
 {
     const size_t length = strnlen(ready->path, RBI_PATH_MAX);
     struct rbi_writer writer;
-    rbi_writer_init(&writer, body, READY_BYTES);
+    rbi_writer_init(&writer, body, READY_BYTES + LIFE_BYTES);
     rbi_writer_u16(&writer, ready->version_min);
     rbi_writer_u16(&writer, ready->version_max);
     rbi_writer_u32(&writer, ready->ping_interval_ms);
@@ -155,7 +175,9 @@ uint64_t rbi_ready_encode(const struct rbi_ready *ready, unsigned char *body)
     rbi_writer_u16(&writer, 0);
     rbi_writer_bytes(&writer, ready->path, length);
     memset(body + writer.used, 0, READY_BYTES - writer.used);
-    return READY_BYTES;
+    writer.used = READY_BYTES;
+    rbi_writer_u64(&writer, ready->link_life);
+    return writer.used;
 }
 
 /** The path behind its length: canonical, or empty. */
@@ -202,6 +224,7 @@ int rbi_ready_decode(const unsigned char *body, uint64_t size, struct rbi_ready 
         return -EPROTO;
     }
     ready.self.instance = (int32_t)instance;
+    ready.link_life = read_life(body, size, READY_BYTES);
     *out = ready;
     return 0;
 }
@@ -209,11 +232,12 @@ int rbi_ready_decode(const unsigned char *body, uint64_t size, struct rbi_ready 
 uint64_t rbi_ready_ack_encode(const struct rbi_ready_ack *ack, unsigned char *body)
 {
     struct rbi_writer writer;
-    rbi_writer_init(&writer, body, READY_ACK_BYTES);
+    rbi_writer_init(&writer, body, READY_ACK_BYTES + LIFE_BYTES);
     rbi_writer_u16(&writer, ack->version);
     rbi_writer_u16(&writer, 0);
     rbi_writer_u32(&writer, ack->reason);
     rbi_writer_u64(&writer, ack->features);
+    rbi_writer_u64(&writer, ack->link_life);
     return writer.used;
 }
 
@@ -234,6 +258,7 @@ int rbi_ready_ack_decode(const unsigned char *body, uint64_t size, struct rbi_re
         return -EPROTO;
     }
     ack.reserved = 0;
+    ack.link_life = read_life(body, size, READY_ACK_BYTES);
     *out = ack;
     return 0;
 }
@@ -318,5 +343,64 @@ int rbi_refused_decode(const unsigned char *body, uint64_t size, struct rbi_refu
     }
     refused.error = (int32_t)error;
     *out = refused;
+    return 0;
+}
+
+uint64_t rbi_hold_encode(const struct rbi_hold_body *hold, unsigned char *body)
+{
+    struct rbi_writer writer;
+    rbi_writer_init(&writer, body, HOLD_BYTES);
+    rbi_writer_u32(&writer, hold->on);
+    rbi_writer_u32(&writer, 0);
+    return writer.used;
+}
+
+int rbi_hold_decode(const unsigned char *body, uint64_t size, struct rbi_hold_body *out)
+{
+    unsigned char copy[HOLD_BYTES];
+    struct rbi_reader reader;
+    struct rbi_hold_body hold = {.on = 0};
+    if (copy_body(body, size, copy, sizeof copy) != 0) {
+        return -EPROTO;
+    }
+    rbi_reader_init(&reader, copy, sizeof copy);
+    if (rbi_reader_u32(&reader, &hold.on) != 0 || hold.on > 1) {
+        return -EPROTO;
+    }
+    *out = hold;
+    return 0;
+}
+
+uint64_t rbi_gap_encode(const struct rbi_gap_body *gap, unsigned char *body)
+{
+    struct rbi_writer writer;
+    rbi_writer_init(&writer, body, GAP_BYTES);
+    rbi_writer_u64(&writer, gap->link_life);
+    rbi_writer_u64(&writer, gap->from);
+    rbi_writer_u64(&writer, gap->to);
+    rbi_writer_u64(&writer, gap->count);
+    rbi_writer_u64(&writer, gap->maybe_seen);
+    return writer.used;
+}
+
+int rbi_gap_decode(const unsigned char *body, uint64_t size, struct rbi_gap_body *out)
+{
+    unsigned char copy[GAP_BYTES];
+    struct rbi_reader reader;
+    struct rbi_gap_body gap;
+    if (copy_body(body, size, copy, sizeof copy) != 0) {
+        return -EPROTO;
+    }
+    rbi_reader_init(&reader, copy, sizeof copy);
+    int r = rbi_reader_u64(&reader, &gap.link_life);
+    r |= rbi_reader_u64(&reader, &gap.from);
+    r |= rbi_reader_u64(&reader, &gap.to);
+    r |= rbi_reader_u64(&reader, &gap.count);
+    r |= rbi_reader_u64(&reader, &gap.maybe_seen);
+    if (r != 0 || gap.link_life == 0 || gap.from >= gap.to || gap.count == 0 ||
+        gap.maybe_seen > gap.count) {
+        return -EPROTO;
+    }
+    *out = gap;
     return 0;
 }

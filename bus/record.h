@@ -43,6 +43,10 @@ enum rbi_record_kind {
     RBI_RECORD_CREDIT = 11,  /* bridge only */
     RBI_RECORD_DRAIN = 12,   /* leaving in order: begun, acknowledged, taken back */
     RBI_RECORD_REFUSED = 13, /* one-way messages were dropped where they came */
+    /* The bridge, in lanes of relayed links towards endpoints of its host: the way is cut, or is
+     * there again. The only record that is not the peer's. */
+    RBI_RECORD_HOLD = 14,
+    RBI_RECORD_GAP = 15, /* on relayed links: what an earlier one has lost for good */
 };
 
 #define RBI_RECORD_KEY        0x01U /* the message has a key */
@@ -129,7 +133,9 @@ enum rbi_reason {
     RBI_REASON_GIVEN_UP = 8,
     RBI_REASON_UNTARGETED = 9,
     RBI_REASON_NO_RESOURCES = 10,
+    RBI_REASON_UNREACHABLE = 11,
 };
+#define RBI_REASON_LAST RBI_REASON_UNREACHABLE
 
 /** READY: a requester opens its use of the link. Sent again after a change of interval. */
 struct rbi_ready {
@@ -141,6 +147,9 @@ struct rbi_ready {
     uint64_t features;
     struct rbi_pidf self; /* the receiver checks it against what the daemon said */
     char path[RBI_PATH_MAX + 1];
+    /* Number of the writer's end of this link, which it never uses again in its life: FIRST and GAP
+     * name the link so. 0: an older writer. */
+    uint64_t link_life;
 };
 
 /** READY_ACK: accepted (reason NONE) or refused. */
@@ -149,6 +158,7 @@ struct rbi_ready_ack {
     uint16_t reserved;
     uint32_t reason; /* enum rbi_reason */
     uint64_t features;
+    uint64_t link_life; /* as in READY */
 };
 
 /** DISCONNECT: terminal for this use of the link. */
@@ -179,6 +189,24 @@ struct rbi_refused_body {
     uint64_t count;
 };
 
+/** HOLD. 64 bytes of a lane, as any record of this size; a lane has it only from the bridge. */
+struct rbi_hold_body {
+    uint32_t on; /* 1: the way to the peer's host is cut; 0: it is there, nothing was lost */
+    uint32_t reserved;
+};
+
+/**
+ * GAP: of what the writer had sent to the reader, in the same lives, over a link that ended, this
+ * was given back to its program and comes no more. Positions are those of the writer's lane.
+ */
+struct rbi_gap_body {
+    uint64_t link_life; /* of that link: as READY or READY_ACK named it */
+    uint64_t from;      /* of the first */
+    uint64_t to;        /* behind the last */
+    uint64_t count;     /* one-way messages */
+    uint64_t maybe_seen;
+};
+
 /* Each encoder fills the body behind the tag and returns its size; @p body has
  * RBI_CONTROL_BODY_MAX bytes. Fields are appended in later versions, never moved:
  * a decoder takes what it knows and fills the rest with zero. */
@@ -198,5 +226,12 @@ rbi_drain_decode(const unsigned char *body, uint64_t size, struct rbi_drain_body
 uint64_t rbi_refused_encode(const struct rbi_refused_body *refused, unsigned char *body);
 RBI_MUST_CHECK int
 rbi_refused_decode(const unsigned char *body, uint64_t size, struct rbi_refused_body *out);
+uint64_t rbi_hold_encode(const struct rbi_hold_body *hold, unsigned char *body);
+RBI_MUST_CHECK int
+rbi_hold_decode(const unsigned char *body, uint64_t size, struct rbi_hold_body *out);
+uint64_t rbi_gap_encode(const struct rbi_gap_body *gap, unsigned char *body);
+/** -EPROTO also for what no writer means: nothing in it, or more maybe seen than there is. */
+RBI_MUST_CHECK int
+rbi_gap_decode(const unsigned char *body, uint64_t size, struct rbi_gap_body *out);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define WORD           8U
-#define PRESENT_MASK   0xffU /* of this version */
+#define PRESENT_MASK   0x1ffU /* of this version */
 #define PRIORITY_SHIFT 16U
 #define DIVERTED       (UINT64_C(1) << 18)
 #define TAG_SHIFT      24U
@@ -43,6 +43,12 @@ static unsigned fixed_words(uint32_t present)
            ((present & RBI_ATTRIBUTE_ERROR) != 0 ? 1U : 0U);
 }
 
+/** Words behind the tag. */
+static unsigned last_words(uint32_t present)
+{
+    return (present & RBI_ATTRIBUTE_FIRST) != 0 ? 2U : 0U;
+}
+
 static size_t tag_length(const struct rbi_attributes *attributes)
 {
     return (attributes->present & RBI_ATTRIBUTE_TAG) != 0
@@ -52,7 +58,8 @@ static size_t tag_length(const struct rbi_attributes *attributes)
 
 unsigned rbi_attributes_words(const struct rbi_attributes *attributes)
 {
-    return 1U + fixed_words(attributes->present) + tag_words(tag_length(attributes));
+    return 1U + fixed_words(attributes->present) + tag_words(tag_length(attributes)) +
+           last_words(attributes->present);
 }
 
 static unsigned char *put(unsigned char *at, uint64_t word)
@@ -93,6 +100,10 @@ unsigned char *rbi_attributes_encode(const struct rbi_attributes *attributes, un
         memset(at, 0, (size_t)tag_words(length) * WORD);
         memcpy(at, attributes->tag, length);
         at += (size_t)tag_words(length) * WORD;
+    }
+    if ((present & RBI_ATTRIBUTE_FIRST) != 0) {
+        at = put(at, attributes->first_life);
+        at = put(at, attributes->first_position);
     }
     return at;
 }
@@ -176,7 +187,8 @@ int rbi_attributes_decode(const struct rbi_record *record, struct rbi_attributes
     const bool tagged = (got.present & RBI_ATTRIBUTE_TAG) != 0;
     const size_t length = tagged ? head >> TAG_SHIFT & 0xffU : 0;
     if (length > RBI_ATTRIBUTE_TAG_MAX || (tagged && length == 0) ||
-        1U + fixed_words(got.present) + tag_words(length) > record->attribute_words) {
+        1U + fixed_words(got.present) + tag_words(length) + last_words(got.present) >
+            record->attribute_words) {
         return -EPROTO;
     }
     take_fixed(&cursor, &got);
@@ -184,6 +196,13 @@ int rbi_attributes_decode(const struct rbi_record *record, struct rbi_attributes
         ((got.present & RBI_ATTRIBUTE_ERROR) != 0 && got.error >= 0) ||
         (tagged && take_tag(&cursor, length, &got) != 0)) {
         return -EPROTO;
+    }
+    if ((got.present & RBI_ATTRIBUTE_FIRST) != 0) {
+        got.first_life = take(&cursor);
+        got.first_position = take(&cursor);
+        if (got.first_life == 0) {
+            return -EPROTO;
+        }
     }
     *out = got;
     return 0;

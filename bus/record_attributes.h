@@ -20,6 +20,7 @@
  *   TRACE     16 bytes of trace, 8 of span
  *   ERROR     error i32, below 0 | retry after u32, milliseconds
  *   TAG       its bytes, in whole words
+ *   FIRST     link life u64 | position u64
  *
  * What a later version adds has bits and words behind these: a reader skips both.
  */
@@ -33,12 +34,13 @@
 #define RBI_ATTRIBUTE_ERROR    0x20U
 #define RBI_ATTRIBUTE_TAG      0x40U
 #define RBI_ATTRIBUTE_EPOCH    0x80U /* in word 0 */
+#define RBI_ATTRIBUTE_FIRST    0x100U
 
 #define RBI_ATTRIBUTE_TAG_MAX    63U
 #define RBI_ATTRIBUTE_LABELS_MAX 4U
 #define RBI_PRIORITY_MAX         3U
 /** Most words that one sender writes. */
-#define RBI_ATTRIBUTE_WORDS_MAX (1U + 1U + 2U + 1U + 1U + 3U + 1U + 8U)
+#define RBI_ATTRIBUTE_WORDS_MAX (1U + 1U + 2U + 1U + 1U + 3U + 1U + 8U + 2U)
 
 /** Attributes of a message. A field whose bit is not in `present` is zero. */
 struct rbi_attributes {
@@ -57,6 +59,10 @@ struct rbi_attributes {
     int32_t error; /* in an ERROR: enum ringbus_error of a receiver that has not handled it */
     uint32_t retry_after_ms;
     char tag[RBI_ATTRIBUTE_TAG_MAX + 1]; /* terminated */
+    /* Sent again over a relayed link, to the life that may have had it: where it lay when it was
+     * sent first. */
+    uint64_t first_life;     /* of that link: as READY named it; not 0 */
+    uint64_t first_position; /* in the sender's lane of it */
 };
 
 /** Whether a tag is one: 1 to RBI_ATTRIBUTE_TAG_MAX visible bytes of ASCII without comma. */

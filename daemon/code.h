@@ -13,6 +13,8 @@ enum rbi_code {
     RBI_CODE_NO_INSTANCE = -11,
     RBI_CODE_PEER_GONE = -12,
     RBI_CODE_CLOSED = -14,
+    RBI_CODE_UNREACHABLE = -18,
+    RBI_CODE_NO_ROUTE = -19,
     RBI_CODE_DENIED = -20,
     RBI_CODE_IN_USE = -21,
     RBI_CODE_QUOTA = -22,

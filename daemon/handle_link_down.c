@@ -16,7 +16,7 @@ void rbi_handle_link_down(const struct rbi_request *request)
         return;
     }
     const enum rbi_reason reason =
-        body->reason > RBI_REASON_NONE && body->reason <= RBI_REASON_NO_RESOURCES
+        body->reason > RBI_REASON_NONE && body->reason <= RBI_REASON_LAST
             ? (enum rbi_reason)body->reason
             : RBI_REASON_LEFT;
     rbi_link_end(link, endpoint, reason, RBI_CODE_PEER_GONE, "the instance gave the link up");

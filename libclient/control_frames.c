@@ -359,7 +359,7 @@ static void on_link_down(struct ringbus *bus, const struct rbi_wire_link_down *b
             rbi_cluster_end_explained(bus, end);
         }
         rbi_end_peer_gone(bus, end,
-                          body->reason > RBI_REASON_NO_RESOURCES ? RBI_REASON_LEFT
+                          body->reason > RBI_REASON_LAST ? RBI_REASON_LEFT
                                                                  : (enum rbi_reason)body->reason);
     }
 }

@@ -45,6 +45,8 @@ static unsigned trigger_of(int error)
     case RINGBUS_E_RESTARTING:
     case RINGBUS_E_DRAINING:
     case RINGBUS_E_PEER_GONE:
+    case RINGBUS_E_UNREACHABLE:
+    case RINGBUS_E_NO_ROUTE:
         return RINGBUS_DEGRADE_NO_INSTANCE;
     case RINGBUS_E_SHIELDED:
         return RINGBUS_DEGRADE_SHIELDED;

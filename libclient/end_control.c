@@ -66,6 +66,7 @@ static bool send_ready(struct ringbus *bus, struct rbi_end *end)
         .incarnation = bus->self.incarnation,
         .features = features(bus),
         .self = bus->self,
+        .link_life = end->link_life,
     };
     (void)snprintf(ready.path, sizeof ready.path, "%s", bus->self_path);
     const uint64_t size = rbi_ready_encode(&ready, payload);
@@ -76,7 +77,11 @@ static bool send_ack(struct ringbus *bus, struct rbi_end *end, enum rbi_reason r
 {
     unsigned char payload[RBI_CONTROL_BODY_MAX];
     const struct rbi_ready_ack ack = {
-        .version = end->ready_version, .reason = (uint32_t)reason, .features = features(bus)};
+        .version = end->ready_version,
+        .reason = (uint32_t)reason,
+        .features = features(bus),
+        .link_life = end->link_life,
+    };
     const uint64_t size = rbi_ready_ack_encode(&ack, payload);
     return send_control(bus, end, RBI_RECORD_READY_ACK, 0, payload, size);
 }
@@ -396,11 +401,10 @@ static void on_disconnect(struct ringbus *bus, struct rbi_end *end, const struct
         rbi_end_bad_peer(bus, end, "DISCONNECT cannot be read");
         return;
     }
-    const enum rbi_reason reason =
-        bye.reason == RBI_REASON_NONE || bye.reason > RBI_REASON_NO_RESOURCES
-            ? RBI_REASON_LEFT
-            : (enum rbi_reason)bye.reason;
-    end->bye_unknown = bye.reason > RBI_REASON_NO_RESOURCES;
+    const enum rbi_reason reason = bye.reason == RBI_REASON_NONE || bye.reason > RBI_REASON_LAST
+                                       ? RBI_REASON_LEFT
+                                       : (enum rbi_reason)bye.reason;
+    end->bye_unknown = bye.reason > RBI_REASON_LAST;
     end->read_out = true; /* nothing behind it counts */
     if (end->phase == RBI_END_LEAVING) {
         end->leave_reason = reason; /* it said so itself before the kernel reported its end */

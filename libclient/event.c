@@ -115,7 +115,8 @@ void rbi_events_flush(struct ringbus *bus)
                                             .value = node != NULL ? node->value : NULL,
                                             .value_size = node != NULL ? node->size : 0,
                                             .alarm =
-                                                queued.alarm != NULL ? &queued.alarm->alarm : NULL};
+                                                queued.alarm != NULL ? &queued.alarm->alarm : NULL,
+                                            .gap = queued.gap.link != 0 ? &queued.gap : NULL};
         call_back(bus, &event);
         free(queued.slots);
         free(queued.node);

@@ -26,6 +26,7 @@ struct rbi_queued_event {
     uint64_t epoch;
     uint64_t count;
     uint32_t method;
+    struct ringbus_gap gap;       /* link 0: none */
     struct rbi_node_news *node;   /* from malloc; or NULL */
     struct rbi_alarm_news *alarm; /* the same */
     struct rbi_node_call *call;   /* not an event, but the end of that; or NULL */

@@ -20,7 +20,8 @@ static bool may_pass(int error)
     const enum ringbus_error_kind kind = ringbus_error_kind(error);
     return kind == RINGBUS_ERROR_RETRY || error == RINGBUS_E_NO_SERVICE ||
            error == RINGBUS_E_NO_INSTANCE || error == RINGBUS_E_PEER_GONE ||
-           error == RINGBUS_E_NO_MATCH || error == RINGBUS_E_BAD_PEER;
+           error == RINGBUS_E_NO_MATCH || error == RINGBUS_E_BAD_PEER ||
+           error == RINGBUS_E_UNREACHABLE || error == RINGBUS_E_NO_ROUTE;
 }
 
 static void set_due(struct ringbus *bus, uint64_t due_ns)

@@ -126,7 +126,7 @@ static bool may_differ_elsewhere(enum ringbus_outcome outcome, int error, bool i
 {
     if (outcome == RINGBUS_UNKNOWN) {
         return idempotent && (error == RINGBUS_E_TIMEOUT || error == RINGBUS_E_PEER_GONE ||
-                              error == RINGBUS_E_BAD_PEER);
+                              error == RINGBUS_E_BAD_PEER || error == RINGBUS_E_UNREACHABLE);
     }
     if (outcome != RINGBUS_NOT_SENT) {
         return false;
@@ -141,6 +141,8 @@ static bool may_differ_elsewhere(enum ringbus_outcome outcome, int error, bool i
     case RINGBUS_E_NOT_OWNER:
     case RINGBUS_E_PEER_GONE:
     case RINGBUS_E_BAD_PEER:
+    case RINGBUS_E_UNREACHABLE:
+    case RINGBUS_E_NO_ROUTE:
         return true;
     default:
         return false;

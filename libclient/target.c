@@ -287,7 +287,7 @@ member_removed(struct ringbus *bus, struct rbi_cluster *cluster, const struct rb
         rbi_end_free(bus, end);
     } else if (end != NULL && !end->loop && end->peer.incarnation == event->incarnation) {
         rbi_end_peer_gone(bus, end,
-                          event->reason > RBI_REASON_NO_RESOURCES || event->reason == 0
+                          event->reason > RBI_REASON_LAST || event->reason == 0
                               ? RBI_REASON_LEFT
                               : (enum rbi_reason)event->reason);
     }

@@ -39,9 +39,9 @@ static void signals_catch(void)
 
 const char *rbi_ctl_reason_name(enum ringbus_reason reason)
 {
-    static const char *const names[] = {"none",     "left",    "crashed",  "silent",
-                                        "bad peer", "refused", "denied",   "replaced",
-                                        "given up", "ended",   "resources"};
+    static const char *const names[] = {"none",     "left",    "crashed",   "silent",
+                                        "bad peer", "refused", "denied",    "replaced",
+                                        "given up", "ended",   "resources", "unreachable"};
     return (size_t)reason < RBI_ARRAY_SIZE(names) ? names[reason] : "?";
 }
 

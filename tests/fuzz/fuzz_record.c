@@ -61,6 +61,14 @@ static void take_control(const unsigned char *body, uint64_t size)
         check(memchr(ready.path, 0, sizeof ready.path) != NULL);
         check(ready.version_min <= ready.version_max);
     }
+    struct rbi_hold_body hold;
+    if (rbi_hold_decode(body, size, &hold) == 0) {
+        check(hold.on <= 1);
+    }
+    struct rbi_gap_body gap;
+    if (rbi_gap_decode(body, size, &gap) == 0) {
+        check(gap.from < gap.to && gap.maybe_seen <= gap.count && gap.link_life != 0);
+    }
     (void)!rbi_ready_ack_decode(body, size, &ack);
     (void)!rbi_disconnect_decode(body, size, &bye);
 }

@@ -15,6 +15,8 @@ static void test_codes_are_those_of_the_client(void **state)
     SAME(NO_INSTANCE);
     SAME(PEER_GONE);
     SAME(CLOSED);
+    SAME(UNREACHABLE);
+    SAME(NO_ROUTE);
     SAME(DENIED);
     SAME(IN_USE);
     SAME(QUOTA);

@@ -202,7 +202,7 @@ static void test_parse_kinds_of_later_versions(void **state)
     struct rbi_record rec;
     fill_body();
     /* Scenario 107: not fatal; the extension is skipped without a look at it. */
-    for (unsigned kind = RBI_RECORD_REFUSED + 1; kind < 256; kind++) {
+    for (unsigned kind = RBI_RECORD_GAP + 1; kind < 256; kind++) {
         const uint32_t meta = kind | 0xffU << 8 | 4U << 16 | 31U << 24;
         assert_int_equal(parse(meta, 8 + 32 + 24, &rec), 0);
         assert_int_equal(rec.kind, kind);
@@ -222,6 +222,7 @@ static struct rbi_ready some_ready(void)
     ready.features = UINT64_C(0x8000000000000001);
     ready.self = (struct rbi_pidf){.cluster = 3, .instance = -2, .incarnation = 9};
     memcpy(ready.path, "/a/b/c/d/e/f/g", sizeof "/a/b/c/d/e/f/g");
+    ready.link_life = UINT64_C(0x0807060504030201);
     return ready;
 }
 
@@ -233,8 +234,9 @@ static void test_ready(void **state)
     const struct rbi_ready in = some_ready();
     memset(body, 0xee, sizeof body);
     const uint64_t size = rbi_ready_encode(&in, body);
-    assert_int_equal(size, 300);
-    assert_int_equal(body[300], 0xee);
+    assert_int_equal(size, 308);
+    assert_int_equal(body[308], 0xee);
+    assert_memory_equal(body + 300, "\1\2\3\4\5\6\7\10", 8);
     /* Little-endian, pinned. */
     static const unsigned char head[16] = {1,    0,    2, 0, 0xe8, 3,    0,    0,
                                            0xac, 0x0d, 0, 0, 0xef, 0xbe, 0xad, 0xde};
@@ -245,7 +247,7 @@ static void test_ready(void **state)
     assert_int_equal(rbi_ready_decode(body, sizeof body, &out), 0);
     memset(&out, 0x33, sizeof out);
     const struct rbi_ready untouched = out;
-    for (uint64_t shorter = 0; shorter < size; shorter++) {
+    for (uint64_t shorter = 0; shorter < 300; shorter++) {
         assert_int_equal(rbi_ready_decode(body, shorter, &out), -EPROTO);
     }
     static const struct {
@@ -267,6 +269,12 @@ static void test_ready(void **state)
     }
     assert_memory_equal(&out, &untouched, sizeof out);
     assert_int_equal(rbi_ready_decode(body, size, &out), 0);
+    /* Older writers end before the life of the link. */
+    for (uint64_t older = 300; older < size; older++) {
+        assert_int_equal(rbi_ready_decode(body, older, &out), 0);
+        assert_true(out.link_life == 0);
+        assert_string_equal(out.path, in.path);
+    }
 }
 
 static void test_ready_longest_path(void **state)
@@ -325,17 +333,77 @@ static void test_refused(void **state)
     assert_memory_equal(&out, &refused, sizeof refused);
 }
 
+static void test_hold(void **state)
+{
+    (void)state;
+    unsigned char body[RBI_CONTROL_BODY_MAX];
+    const struct rbi_hold_body hold = {.on = 1};
+    struct rbi_hold_body out = {.on = 77};
+    static const unsigned char pinned[8] = {1};
+    const uint64_t size = rbi_hold_encode(&hold, body);
+    assert_int_equal(size, sizeof pinned);
+    assert_memory_equal(body, pinned, sizeof pinned);
+    for (uint64_t shorter = 0; shorter < size; shorter++) {
+        assert_int_equal(rbi_hold_decode(body, shorter, &out), -EPROTO);
+    }
+    body[0] = 2; /* neither on nor off */
+    assert_int_equal(rbi_hold_decode(body, size, &out), -EPROTO);
+    assert_int_equal(out.on, 77);
+    body[0] = 0;
+    body[4] = 0xff; /* a later version's */
+    assert_int_equal(rbi_hold_decode(body, size + 8, &out), 0);
+    assert_int_equal(out.on, 0);
+}
+
+static void test_gap(void **state)
+{
+    (void)state;
+    unsigned char body[RBI_CONTROL_BODY_MAX];
+    const struct rbi_gap_body gap = {
+        .link_life = 0x0102, .from = 64, .to = 1024, .count = 5, .maybe_seen = 5};
+    struct rbi_gap_body out = {.count = 77};
+    static const unsigned char pinned[40] = {2, 1, 0, 0, 0, 0, 0, 0, 64, 0, 0, 0, 0, 0,
+                                             0, 0, 0, 4, 0, 0, 0, 0, 0,  0, 5, 0, 0, 0,
+                                             0, 0, 0, 0, 5, 0, 0, 0, 0,  0, 0, 0};
+    const uint64_t size = rbi_gap_encode(&gap, body);
+    assert_int_equal(size, sizeof pinned);
+    assert_memory_equal(body, pinned, sizeof pinned);
+    for (uint64_t shorter = 0; shorter < size; shorter++) {
+        assert_int_equal(rbi_gap_decode(body, shorter, &out), -EPROTO);
+    }
+    /* A link that is none; nothing; nothing in it; more maybe seen than there is. */
+    static const struct rbi_gap_body impossible[] = {
+        {.link_life = 0, .from = 64, .to = 128, .count = 1},
+        {.link_life = 1, .from = 64, .to = 64, .count = 1},
+        {.link_life = 1, .from = 128, .to = 64, .count = 1},
+        {.link_life = 1, .from = 64, .to = 128, .count = 0},
+        {.link_life = 1, .from = 64, .to = 128, .count = 1, .maybe_seen = 2},
+    };
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(impossible); i++) {
+        assert_int_equal(rbi_gap_decode(body, rbi_gap_encode(&impossible[i], body), &out), -EPROTO);
+        assert_int_equal(out.count, 77);
+    }
+    assert_int_equal(rbi_gap_decode(body, rbi_gap_encode(&gap, body) + 8, &out), 0);
+    assert_memory_equal(&out, &gap, sizeof gap);
+}
+
 static void test_ready_ack_and_disconnect(void **state)
 {
     (void)state;
     unsigned char body[RBI_CONTROL_BODY_MAX];
-    const struct rbi_ready_ack ack = {.version = 1, .reason = RBI_REASON_DENIED, .features = 5};
+    const struct rbi_ready_ack ack = {
+        .version = 1, .reason = RBI_REASON_DENIED, .features = 5, .link_life = 6};
     struct rbi_ready_ack ack_out;
     const uint64_t ack_size = rbi_ready_ack_encode(&ack, body);
-    assert_int_equal(ack_size, 16);
+    assert_int_equal(ack_size, 24);
     assert_int_equal(rbi_ready_ack_decode(body, ack_size, &ack_out), 0);
     assert_memory_equal(&ack_out, &ack, sizeof ack);
-    assert_int_equal(rbi_ready_ack_decode(body, ack_size - 1, &ack_out), -EPROTO);
+    assert_int_equal(rbi_ready_ack_decode(body, 15, &ack_out), -EPROTO);
+    /* Older writers end before the life of the link. */
+    for (uint64_t older = 16; older < ack_size; older++) {
+        assert_int_equal(rbi_ready_ack_decode(body, older, &ack_out), 0);
+        assert_true(ack_out.link_life == 0 && ack_out.features == 5);
+    }
 
     const struct rbi_disconnect bye = {.reason = 0xfffffff0, .draining = 1};
     struct rbi_disconnect bye_out;
@@ -360,6 +428,8 @@ int main(void)
         cmocka_unit_test(test_ready_longest_path),
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_hold),
+        cmocka_unit_test(test_gap),
         cmocka_unit_test(test_ready_ack_and_disconnect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ static struct rbi_record record_of(unsigned count)
 
 static struct rbi_attributes everything(void)
 {
-    struct rbi_attributes all = {.present = 0xff,
+    struct rbi_attributes all = {.present = 0x1ff,
                                  .priority = 3,
                                  .diverted = true,
                                  .epoch = 0xfedc,
@@ -31,7 +31,9 @@ static struct rbi_attributes everything(void)
                                  .sent_ns = 5,
                                  .span = UINT64_MAX - 1,
                                  .error = -17,
-                                 .retry_after_ms = UINT32_MAX};
+                                 .retry_after_ms = UINT32_MAX,
+                                 .first_life = UINT64_MAX - 2,
+                                 .first_position = 64};
     memset(all.tag, 't', RBI_ATTRIBUTE_TAG_MAX);
     memset(all.trace, 0xee, sizeof all.trace);
     return all;
@@ -63,6 +65,13 @@ static void test_layout_is_pinned(void **state)
     assert_true(words[0] == UINT64_C(0x0000010206060000 + 0xc1));
     assert_true(words[1] == UINT64_C(0x0004000300000007));
     assert_true(memcmp(&words[2], "canary\0\0", 8) == 0);
+    some.present |= RBI_ATTRIBUTE_FIRST;
+    some.first_life = 3;
+    some.first_position = 128;
+    assert_int_equal(encode(&some), 5);
+    assert_true(words[0] == UINT64_C(0x0000010206060000 + 0x1c1));
+    assert_true(memcmp(&words[2], "canary\0\0", 8) == 0);
+    assert_true(words[3] == 3 && words[4] == 128);
 }
 
 /* Each subset of the fields, in words as few as they need. */
@@ -71,7 +80,7 @@ static void test_every_subset_comes_back(void **state)
     (void)state;
     const struct rbi_attributes all = everything();
     const struct rbi_attributes none = {0};
-    for (uint32_t present = 0; present <= 0xff; present++) {
+    for (uint32_t present = 0; present <= 0x1ff; present++) {
         struct rbi_attributes in = all;
         struct rbi_attributes out;
         in.present = present;
@@ -94,6 +103,8 @@ static void test_every_subset_comes_back(void **state)
         assert_true(out.span == (present & RBI_ATTRIBUTE_TRACE ? all.span : 0));
         assert_int_equal(out.error, present & RBI_ATTRIBUTE_ERROR ? all.error : 0);
         assert_string_equal(out.tag, present & RBI_ATTRIBUTE_TAG ? all.tag : "");
+        assert_true(out.first_life == (present & RBI_ATTRIBUTE_FIRST ? all.first_life : 0));
+        assert_true(out.first_position == (present & RBI_ATTRIBUTE_FIRST ? 64 : 0));
     }
     assert_int_equal(encode(&all), RBI_ATTRIBUTE_WORDS_MAX);
 }
@@ -127,6 +138,7 @@ static void test_impossible_values_are_refused(void **state)
         {RBI_ATTRIBUTE_DEADLINE, 0, 0},                       /* none */
         {RBI_ATTRIBUTE_ERROR, 1, 0},                          /* a success */
         {RBI_ATTRIBUTE_ERROR, 0, 0},
+        {RBI_ATTRIBUTE_FIRST, 0, 64}, /* no link */
     };
     for (unsigned i = 0; i < RBI_ARRAY_SIZE(impossible); i++) {
         struct rbi_attributes out;
@@ -143,7 +155,7 @@ static void test_what_later_versions_add_is_skipped(void **state)
     (void)state;
     struct rbi_attributes out;
     memset(words, 0xff, sizeof words);
-    words[0] = UINT64_C(0xffff000000f8ff00) | RBI_ATTRIBUTE_METHOD;
+    words[0] = UINT64_C(0xffff000000f8fe00) | RBI_ATTRIBUTE_METHOD;
     words[1] = 9;
     const struct rbi_record record = record_of(7);
     assert_int_equal(rbi_attributes_decode(&record, &out), 0);

@@ -18,7 +18,7 @@ enum ringbus_degrade_action {
 
 /** When. */
 #define RINGBUS_DEGRADE_MANUAL      0x1U /**< always: nobody is asked */
-#define RINGBUS_DEGRADE_NO_INSTANCE 0x2U /**< nobody was there, or ready, to be asked */
+#define RINGBUS_DEGRADE_NO_INSTANCE 0x2U /**< nobody was there, ready, or to be reached */
 #define RINGBUS_DEGRADE_SHIELDED    0x4U /**< RINGBUS_E_SHIELDED */
 #define RINGBUS_DEGRADE_LIMITED     0x8U /**< RINGBUS_E_LIMITED, RINGBUS_E_SHED */
 

@@ -38,6 +38,8 @@ enum ringbus_error_kind {
     X(UNKNOWN_OUTCOME, -15, GONE, "the request was sent and its receiver may have seen it")        \
     X(NO_MATCH, -16, GONE, "every instance fell out by a routing rule; ringbus_explain() tells")   \
     X(NOT_OWNER, -17, RETRY, "the key has another owner now, as the receiver sees it")             \
+    X(UNREACHABLE, -18, GONE, "its host cannot be reached, or its host's bridge has ended")        \
+    X(NO_ROUTE, -19, GONE, "no way leads to its host; ringbusctl route FROM TO shows why")         \
     X(DENIED, -20, DENIED, "the rules of the bus forbid it")                                       \
     X(IN_USE, -21, DENIED, "this address is taken by a living instance")                           \
     X(QUOTA, -22, DENIED, "a quota of this user or endpoint is used up")                           \

@@ -26,7 +26,13 @@ enum ringbus_reason {
     /** The peer had given us up while we did not run: poll more often, or ringbus_alive(). */
     RINGBUS_REASON_GIVEN_UP = 8,
     RINGBUS_REASON_UNTARGETED = 9,   /**< ringbus_untarget(), here or there */
-    RINGBUS_REASON_NO_RESOURCES = 10 /**< memory or descriptors were short on one side */
+    RINGBUS_REASON_NO_RESOURCES = 10, /**< memory or descriptors were short on one side */
+    /**
+     * The way to its host was cut for longer than that of a link may be, or a bridge ended: it may
+     * live. What was under way comes back as after a death, but more of it may have been seen; its
+     * receiver, when it is linked again, learns what it was not sent once more: RINGBUS_EVENT_GAP.
+     */
+    RINGBUS_REASON_UNREACHABLE = 11
 };
 
 enum ringbus_event_type {
@@ -123,7 +129,14 @@ enum ringbus_event_type {
      * that of the last; once a second and link at most. What the library here knows of rights it
      * refuses in the call: these were on their way when a rule changed.
      */
-    RINGBUS_EVENT_REFUSED = 29
+    RINGBUS_EVENT_REFUSED = 29,
+    /**
+     * One-way messages that an instance of another host, which lives on, had sent to this endpoint
+     * over a link that ended, and has not sent again: its program was given them back
+     * (RINGBUS_EVENT_UNDELIVERED). count says how many, gap which; a handler here has had at most
+     * gap->maybe_seen of them. It comes before anything that was sent over the next link, and once.
+     */
+    RINGBUS_EVENT_GAP = 30
 };
 
 /** What fires. Texts are lent with the event. */
@@ -134,6 +147,19 @@ struct ringbus_alarm {
     int known;          /**< 0: there is no value, as of an error ratio without calls */
     double value;       /**< ratios of 1, times in microseconds; as it was then */
     double threshold;
+};
+
+/** What was not sent again. Lent with the event. */
+struct ringbus_gap {
+    /**
+     * Bytes of all that had been sent over the link that ended, from its beginning to the first of
+     * these messages, and to behind the last: gaps of one link are told in ascending order, and
+     * others lay between. Good for comparing, not for counting.
+     */
+    uint64_t from;
+    uint64_t to;
+    uint64_t link;       /**< of that link, as the sender counts its own; never 0 */
+    uint64_t maybe_seen; /**< of event.count: so many may have been on their way when it ended */
 };
 
 /** Slots first to last of the key space, both inclusive. */
@@ -170,9 +196,10 @@ struct ringbus_event {
     uint64_t revision;
     const void *value; /**< NODE_CREATED and _CHANGED: of the node; not terminated */
     size_t value_size;
-    uint64_t count;                    /**< REFUSED: messages */
+    uint64_t count;                    /**< REFUSED, GAP: messages */
     uint32_t method;                   /**< REFUSED: of the last of them; 0 when it said none */
     const struct ringbus_alarm *alarm; /**< ALARM_*; else NULL */
+    const struct ringbus_gap *gap;     /**< GAP; else NULL */
 };
 
 typedef void (*ringbus_event_fn)(struct ringbus *bus,

@@ -267,6 +267,7 @@ static void down(struct life *at, const struct life *of, const struct ringbus_ev
     case RINGBUS_REASON_REFUSED:
     case RINGBUS_REASON_DENIED:
     case RINGBUS_REASON_NO_RESOURCES:
+    case RINGBUS_REASON_UNREACHABLE: /* one host */
         break;
     }
     if (!right) {
