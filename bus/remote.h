@@ -11,6 +11,9 @@
  *   all      FIRST, .., .., LAST           every item has the revision of the whole
  *   changes        .., .., .., LAST        every item has its own, one more than the one before
  *
+ * The items of a list of all are numbered 1, 2, 3, and a change has the number 0: frames may be
+ * lost between hosts when the way to one changes, so a list that lacks some must not look whole.
+ *
  * An item without a path says nothing of an instance: it is there for its flags. FIRST | LAST
  * without a path: nothing is exported. LAST without a path and with the revision that the asker
  * named: nothing has changed. After the first batch changes follow unasked. Another incarnation of
@@ -38,7 +41,8 @@ struct rbi_remote {
 struct rbi_remote_item {
     uint64_t incarnation; /* of the exporter, not 0 */
     uint64_t revision;
-    uint32_t flags; /* RBI_ITEM_* */
+    uint32_t flags;  /* RBI_ITEM_* */
+    uint32_t number; /* in a list of all, from 1; 0: a change */
     struct rbi_remote remote;
 };
 
