@@ -171,9 +171,13 @@ static bool registration_adopt(const struct rbi_request *request, struct rbi_end
         rbi_request_refuse_errno(request, "endpoint page", result);
         return false;
     }
-    /* Peers will map it, and must not be given anything else. */
-    result = rbi_segment_verify(request->fds->fds[1], RBI_SEGMENT_POOL, body->pool_bytes,
-                                body->pool_bytes);
+    /* Peers will map it, and must not be given anything else. A proxy's has pages only where it was
+     * used: there is one for each instance of other hosts, and few of them send much. */
+    result = body->host.length > 0
+                 ? rbi_segment_verify_sparse(request->fds->fds[1], RBI_SEGMENT_POOL,
+                                             body->pool_bytes, body->pool_bytes)
+                 : rbi_segment_verify(request->fds->fds[1], RBI_SEGMENT_POOL, body->pool_bytes,
+                                      body->pool_bytes);
     if (result < 0) {
         rbi_request_refuse_errno(request, "pool", result);
         return false;

@@ -195,6 +195,7 @@ static int accept_link(struct ringbus *bus,
         return bus->error.code;
     }
     end->link_id = body->link_id;
+    end->relayed = body->relayed != 0;
     if (rbi_rights_methods(bus, end, &body->get, &body->send) != 0) {
         rbi_end_free(bus, end);
         return bus->error.code;
@@ -323,6 +324,7 @@ static void on_linked(struct ringbus *bus,
     int r = RINGBUS_E_NOT_TARGET;
     if (end != NULL) {
         end->link_id = body->link_id;
+        end->relayed = body->relayed != 0;
         end->peer.incarnation = body->incarnation;
         r = rbi_rights_methods(bus, end, &body->get, &body->send);
         r = r != 0 ? r : complete_link(bus, end, body, list);

@@ -79,20 +79,11 @@ struct rbi_end *rbi_end_find_serial(struct ringbus *bus, uint32_t serial)
 
 static int create_side(struct ringbus *bus, struct rbi_end *end)
 {
-    const uint64_t returns_offset = rbi_align_up(sizeof(struct rbi_side), RBI_LINE);
-    const uint64_t returns_bytes = (uint64_t)bus->refs_per_link * sizeof(rbi_word);
-    const uint64_t lane_offset = rbi_align_up(returns_offset + returns_bytes, RBI_PAGE);
-    const int r = rbi_segment_create(&end->own_side, "ringbus-side", RBI_SEGMENT_SIDE,
-                                     lane_offset + bus->lane_bytes, lane_offset);
+    const int r = rbi_side_create(&end->own_side, bus->lane_bytes, bus->refs_per_link);
     if (r < 0) {
         return rbi_fail_errno(bus, r, "memory of a link");
     }
     struct rbi_side *side = end->own_side.base;
-    side->lane_offset = lane_offset;
-    side->lane_capacity = bus->lane_bytes;
-    side->returns_offset = returns_offset;
-    side->returns_capacity = bus->refs_per_link;
-    rbi_store_rlx(&side->begun_pos, RBI_SIDE_BETWEEN); /* none yet */
     end->own_want_pos = &side->want_pos;
     end->own_begun_pos = &side->begun_pos;
     return 0;
@@ -132,86 +123,9 @@ struct rbi_end *rbi_end_new(struct ringbus *bus, const struct rbi_pidf *peer, co
 
 /* ---- the peer's part -------------------------------------------------------------------- */
 
-struct side_geometry {
-    uint64_t lane_offset;
-    uint64_t lane_capacity;
-    uint64_t returns_offset;
-    uint64_t returns_capacity;
-};
-
-/* Untrusted: copies the geometry once and checks the copy against the mapped size. */
-static int check_side(const struct rbi_segment *segment, struct side_geometry *out)
-{
-    const struct rbi_side *side = segment->base;
-    const struct side_geometry raw = {
-        .lane_offset = ((const volatile struct rbi_side *)side)->lane_offset,
-        .lane_capacity = ((const volatile struct rbi_side *)side)->lane_capacity,
-        .returns_offset = ((const volatile struct rbi_side *)side)->returns_offset,
-        .returns_capacity = ((const volatile struct rbi_side *)side)->returns_capacity,
-    };
-    if (!rbi_is_pow2(raw.lane_capacity) || raw.lane_capacity < RBI_LANE_CAPACITY_MIN ||
-        raw.lane_capacity > RBI_LANE_CAPACITY_MAX || raw.lane_capacity > segment->size ||
-        raw.lane_offset % RBI_PAGE != 0 || raw.lane_offset < sizeof(struct rbi_side) ||
-        raw.lane_offset != segment->size - raw.lane_capacity) {
-        return -EPROTO;
-    }
-    if (!rbi_is_pow2(raw.returns_capacity) || raw.returns_capacity < RBI_RETURNS_MIN ||
-        raw.returns_capacity > RBI_RETURNS_MAX || raw.returns_offset % RBI_LINE != 0 ||
-        raw.returns_offset < sizeof(struct rbi_side) || raw.returns_offset > raw.lane_offset ||
-        raw.returns_capacity * sizeof(rbi_word) > raw.lane_offset - raw.returns_offset) {
-        return -EPROTO;
-    }
-    *out = raw;
-    return 0;
-}
-
-/* Checked now, mapped when the first payload comes by reference. */
-static int adopt_pool(struct rbi_end *end, int *fd, uint64_t bytes)
-{
-    struct rbi_peer_pool *pool = calloc(1, sizeof *pool);
-    if (pool == NULL) {
-        return -ENOMEM;
-    }
-    const int r = rbi_segment_verify(*fd, RBI_SEGMENT_POOL, bytes, bytes);
-    if (r < 0) {
-        free(pool);
-        return r;
-    }
-    pool->segment.fd = *fd;
-    *fd = -1;
-    pool->base = (const unsigned char *)pool;
-    pool->announced_bytes = bytes;
-    pool->refs = 1;
-    end->peer_pool = pool;
-    return 0;
-}
-
 int rbi_end_open_pool(struct rbi_end *end)
 {
-    struct rbi_peer_pool *pool = end->peer_pool;
-    struct rbi_segment mapped = RBI_SEGMENT_NULL;
-    if (pool == NULL || pool->bytes != 0) {
-        return 0;
-    }
-    const int r = rbi_segment_adopt(&mapped, pool->segment.fd, RBI_SEGMENT_POOL,
-                                    pool->announced_bytes, pool->announced_bytes);
-    if (r < 0) {
-        return r;
-    }
-    rbi_segment_deinit(&pool->segment);
-    rbi_segment_prefault(&mapped, PREFAULT_MAX, false);
-    pool->segment = mapped;
-    pool->base = mapped.base;
-    pool->bytes = mapped.size;
-    return 0;
-}
-
-void rbi_peer_pool_unref(struct rbi_peer_pool *pool)
-{
-    if (pool != NULL && --pool->refs == 0) {
-        rbi_segment_deinit(&pool->segment);
-        free(pool);
-    }
+    return rbi_peer_pool_open(end->peer_pool);
 }
 
 static int adopt_all(struct rbi_end *end,
@@ -220,21 +134,14 @@ static int adopt_all(struct rbi_end *end,
                      int *pool_fd,
                      uint64_t pool_bytes,
                      int page_fd,
-                     struct side_geometry *geometry)
+                     struct rbi_side_geometry *geometry)
 {
-    int r = rbi_segment_adopt(&end->peer_side, side_fd, RBI_SEGMENT_SIDE, side_bytes, side_bytes);
+    int r = rbi_side_adopt(&end->peer_side, side_fd, side_bytes, geometry);
     if (r < 0) {
         return r;
     }
-    r = check_side(&end->peer_side, geometry);
-    if (r < 0) {
-        return r;
-    }
-    r = rbi_segment_reserve_mirror(&end->peer_side, side_fd, geometry->lane_offset);
-    if (r < 0) {
-        return r;
-    }
-    r = adopt_pool(end, pool_fd, pool_bytes);
+    /* Checked now, mapped when the first payload comes by reference. */
+    r = rbi_peer_pool_new(&end->peer_pool, pool_fd, pool_bytes, end->relayed);
     if (r < 0) {
         return r;
     }
@@ -242,31 +149,17 @@ static int adopt_all(struct rbi_end *end,
 }
 
 /* Connects lanes and rings of the two sides, whoever owns them. */
-static int wire_up(struct ringbus *bus,
-                   struct rbi_end *end,
-                   const struct rbi_side *peer,
-                   const struct side_geometry *theirs)
+static int
+wire_up(struct rbi_end *end, const struct rbi_side *peer, const struct rbi_side_geometry *theirs)
 {
     struct rbi_side *own = end->own_side.base;
-    unsigned char *own_base = end->own_side.base;
-    const unsigned char *peer_base = (const unsigned char *)peer;
-
-    uint64_t *inside = calloc(RBI_LANE_INSIDE_WORDS(bus->lane_bytes), sizeof *inside);
-    if (inside == NULL) {
-        return -ENOMEM;
-    }
-    rbi_lane_tx_init(&end->tx, own_base + own->lane_offset, bus->lane_bytes, &peer->read_pos, 0,
-                     inside);
-    rbi_lane_rx_init(&end->rx, peer_base + theirs->lane_offset, theirs->lane_capacity,
-                     &own->read_pos, 0);
-    rbi_returns_init(&end->returns, &own->returns_pos,
-                     (rbi_word *)(void *)(own_base + own->returns_offset), own->returns_capacity);
+    const struct rbi_side_wiring wiring = {
+        .tx = &end->tx, .rx = &end->rx, .returns = &end->returns, .refs = &end->refs};
     end->peer_want_pos = &peer->want_pos;
     end->own_written_hint = &own->written_hint;
     end->peer_written_hint = &peer->written_hint;
     end->peer_begun_pos = &peer->begun_pos;
-    return rbi_refs_init(&end->refs, (uint32_t)theirs->returns_capacity, &peer->returns_pos,
-                         (const rbi_word *)(const void *)(peer_base + theirs->returns_offset));
+    return rbi_side_wire(&end->own_side, peer, theirs, &wiring);
 }
 
 int rbi_end_attach(struct ringbus *bus,
@@ -277,10 +170,10 @@ int rbi_end_attach(struct ringbus *bus,
                    uint64_t pool_bytes,
                    int page_fd)
 {
-    struct side_geometry theirs;
+    struct rbi_side_geometry theirs;
     int r = adopt_all(end, side_fd, side_bytes, pool_fd, pool_bytes, page_fd, &theirs);
     if (r == 0) {
-        r = wire_up(bus, end, end->peer_side.base, &theirs);
+        r = wire_up(end, end->peer_side.base, &theirs);
     }
     if (r < 0) {
         rbi_segment_deinit(&end->peer_side);
@@ -351,15 +244,11 @@ struct rbi_end *rbi_end_new_loop(struct ringbus *bus)
     if (end == NULL) {
         return NULL;
     }
-    const struct rbi_side *own = end->own_side.base;
-    const struct side_geometry same = {.lane_offset = own->lane_offset,
-                                       .lane_capacity = own->lane_capacity,
-                                       .returns_offset = own->returns_offset,
-                                       .returns_capacity = own->returns_capacity};
+    const struct rbi_side_geometry same = rbi_side_own_geometry(&end->own_side);
     end->loop = true;
     int r = rbi_segment_mirror(&end->own_side);
     if (r == 0) {
-        r = wire_up(bus, end, own, &same);
+        r = wire_up(end, end->own_side.base, &same);
     }
     if (r == 0) {
         rbi_segment_prefault(&end->own_side, UINT64_MAX, true);

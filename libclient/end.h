@@ -14,22 +14,11 @@
 #include "shm/handoff.h"
 #include "shm/lane.h"
 #include "shm/layout.h"
+#include "shm/peer_pool.h"
 #include "shm/pool.h"
 #include "shm/segment.h"
 
 struct ringbus;
-
-/**
- * The peer's pool; outlives the link while a payload in it is kept. Mapped when the first
- * payload comes by reference; until then it has no byte that a reference could name.
- */
-struct rbi_peer_pool {
-    const unsigned char *base; /* never NULL */
-    uint64_t bytes;            /* 0 until it is mapped */
-    struct rbi_segment segment;
-    uint64_t announced_bytes; /* its size, checked */
-    uint32_t refs;
-};
 
 /** Leaving in order, as far as this link goes (drain.c). */
 struct rbi_end_drain {
@@ -124,6 +113,7 @@ struct rbi_end {
     enum rbi_reason pending_ack;
     uint32_t silent_ms;      /* leaving: see struct ringbus_event */
     bool wanted;             /* we are its requester */
+    bool relayed;            /* the peer is on another host, and this is the link to its proxy */
     bool peer_fenced;        /* rbi_barrier_everywhere() covers the peer, as it says */
     bool said_bye;           /* it was we who ended it: the peer reads on up to our DISCONNECT */
     bool bye_unknown;        /* the peer ended it, for a reason of a later version */
@@ -187,7 +177,6 @@ struct rbi_end *rbi_end_new_loop(struct ringbus *bus);
 int rbi_end_activate(struct ringbus *bus, struct rbi_end *end, int bell);
 /** Unlinks and frees; only from the reaper, the opening path and close. */
 void rbi_end_free(struct ringbus *bus, struct rbi_end *end);
-void rbi_peer_pool_unref(struct rbi_peer_pool *pool);
 struct rbi_end *rbi_end_find(struct ringbus *bus, uint64_t cluster, int32_t instance);
 unsigned long rbi_end_hash(uint64_t cluster, int32_t instance);
 struct rbi_end *rbi_end_find_link(struct ringbus *bus, uint64_t link_id);

@@ -89,6 +89,7 @@
 #include "shm/layout.h"
 #include "shm/pool.h"
 #include "shm/segment.h"
+#include "shm/side.h"
 
 #include <ck_hs.h>
 #include <ringbus/ringbus.h>

@@ -69,7 +69,7 @@ static void write_head(struct rbi_pool *pool)
     }
 }
 
-int rbi_pool_init(struct rbi_pool *pool, const struct rbi_pool_plan *plan)
+static int init(struct rbi_pool *pool, const struct rbi_pool_plan *plan, bool sparse)
 {
     struct rbi_pool made = {.segment = RBI_SEGMENT_NULL};
     const uint64_t size = lay_out(plan, made.classes);
@@ -83,7 +83,9 @@ int rbi_pool_init(struct rbi_pool *pool, const struct rbi_pool_plan *plan)
     made.next_free = (uint32_t *)calloc(made.chunk_count, sizeof(uint32_t));
     made.ref_count = (uint32_t *)calloc(made.chunk_count, sizeof(uint32_t));
     int r = made.next_free == NULL || made.ref_count == NULL ? -ENOMEM : 0;
-    if (r == 0) {
+    if (r == 0 && sparse) {
+        r = rbi_segment_create_sparse(&made.segment, "ringbus-pool", RBI_SEGMENT_POOL, size);
+    } else if (r == 0) {
         r = rbi_segment_create(&made.segment, "ringbus-pool", RBI_SEGMENT_POOL, size, 0);
     }
     if (r != 0) {
@@ -91,10 +93,26 @@ int rbi_pool_init(struct rbi_pool *pool, const struct rbi_pool_plan *plan)
         free(made.ref_count);
         return r;
     }
+    made.sparse = sparse;
     fill_free_lists(&made);
     write_head(&made);
     *pool = made;
     return 0;
+}
+
+int rbi_pool_init(struct rbi_pool *pool, const struct rbi_pool_plan *plan)
+{
+    return init(pool, plan, false);
+}
+
+int rbi_pool_init_sparse(struct rbi_pool *pool, const struct rbi_pool_plan *plan)
+{
+    return init(pool, plan, true);
+}
+
+int rbi_pool_reserve(const struct rbi_pool *pool, const struct rbi_chunk *chunk)
+{
+    return rbi_segment_reserve(&pool->segment, chunk->offset, chunk->capacity);
 }
 
 void rbi_pool_deinit(struct rbi_pool *pool)
@@ -139,7 +157,9 @@ int rbi_pool_take(struct rbi_pool *pool, uint64_t size, struct rbi_chunk *out)
         if (size > rbi_pool_chunk_max(pool)) {
             return -EMSGSIZE;
         }
-        rbi_segment_prefault(&pool->segment, RBI_POOL_PREFAULT_MAX, true);
+        if (!pool->sparse) {
+            rbi_segment_prefault(&pool->segment, RBI_POOL_PREFAULT_MAX, true);
+        }
         pool->take_max = rbi_pool_chunk_max(pool);
     }
     for (unsigned i = 0; i < pool->class_count; i++) {

@@ -54,6 +54,7 @@ struct rbi_pool {
     uint32_t *next_free; /* per chunk */
     uint32_t *ref_count; /* per chunk; 0 = free */
     uint64_t take_max;   /* largest chunk; 0 before the first one is taken */
+    bool sparse;         /* a chunk has its pages from rbi_pool_reserve() on */
 };
 
 struct rbi_chunk {
@@ -68,6 +69,17 @@ struct rbi_chunk {
  * @retval 0; -EINVAL plan out of range; -ENOMEM; -errno
  */
 RBI_MUST_CHECK int rbi_pool_init(struct rbi_pool *pool, const struct rbi_pool_plan *plan);
+/**
+ * The same without memory for the chunks, but for the table in front: rbi_pool_reserve() is to be
+ * called for a chunk before it is written to.
+ */
+RBI_MUST_CHECK int rbi_pool_init_sparse(struct rbi_pool *pool, const struct rbi_pool_plan *plan);
+/**
+ * Memory for a chunk of a sparse pool that was taken, kept until deinit; a system call, so note
+ * which have theirs.
+ * @retval 0; -ENOMEM; -errno
+ */
+RBI_MUST_CHECK int rbi_pool_reserve(const struct rbi_pool *pool, const struct rbi_chunk *chunk);
 /** Total segment size that @p plan needs, or 0 when the plan is out of range. */
 uint64_t rbi_pool_plan_size(const struct rbi_pool_plan *plan);
 /** Accepts a zeroed pool. */

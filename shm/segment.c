@@ -41,10 +41,10 @@ static bool range_ok(uint64_t size, uint64_t mirror_from)
 }
 
 /**
- * Asks first, since the kernel would answer by a kill (memory) or a signal (file size). What is
- * small lies within the slack that the check of any other segment has left: each look costs 20 us.
+ * These two ask first, since the kernel would answer by a kill (memory) or a signal (file size).
+ * What is small lies within the slack that the check of any other segment has left: each look costs 20 us.
  */
-static int check_limits(uint64_t size)
+static int check_memory(uint64_t size)
 {
     if (size > UNCHECKED) {
         const uint64_t available = rbi_memory_available();
@@ -52,6 +52,11 @@ static int check_limits(uint64_t size)
             return -ENOMEM;
         }
     }
+    return 0;
+}
+
+static int check_file_size(uint64_t size)
+{
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         size > limit.rlim_cur) {
@@ -70,10 +75,10 @@ static int create_memfd(const char *name)
     return fd < 0 ? -errno : fd;
 }
 
-static int reserve_pages(int fd, uint64_t size)
+static int reserve_pages(int fd, uint64_t offset, uint64_t size)
 {
     for (;;) {
-        if (fallocate(fd, 0, 0, (off_t)size) == 0) {
+        if (fallocate(fd, 0, (off_t)offset, (off_t)size) == 0) {
             return 0;
         }
         if (errno != EINTR) {
@@ -130,13 +135,18 @@ static void write_header(const struct rbi_segment *segment, enum rbi_segment_kin
     header->size_bytes = segment->size;
 }
 
-int rbi_segment_create(struct rbi_segment *out,
-                       const char *name,
-                       enum rbi_segment_kind kind,
-                       uint64_t size,
-                       uint64_t mirror_from)
+/** @param reserved  bytes of the front that get their pages now */
+static int create(struct rbi_segment *out,
+                  const char *name,
+                  enum rbi_segment_kind kind,
+                  uint64_t size,
+                  uint64_t mirror_from,
+                  uint64_t reserved)
 {
-    int r = check_limits(size);
+    int r = check_memory(reserved);
+    if (r == 0) {
+        r = check_file_size(size);
+    }
     if (r != 0) {
         return r;
     }
@@ -149,7 +159,11 @@ int rbi_segment_create(struct rbi_segment *out,
     if (segment.fd < 0) {
         return segment.fd;
     }
-    r = reserve_pages(segment.fd, size);
+    if (reserved < size && ftruncate(segment.fd, (off_t)size) != 0) {
+        r = -errno;
+    } else {
+        r = reserve_pages(segment.fd, 0, reserved);
+    }
     if (r == 0) {
         /* Before sealing: afterwards nobody gets a writable mapping, not even the owner. */
         r = map(&segment, segment.fd, PROT_READ | PROT_WRITE, mirror_from);
@@ -166,8 +180,35 @@ int rbi_segment_create(struct rbi_segment *out,
     return 0;
 }
 
+int rbi_segment_create(struct rbi_segment *out,
+                       const char *name,
+                       enum rbi_segment_kind kind,
+                       uint64_t size,
+                       uint64_t mirror_from)
+{
+    return create(out, name, kind, size, mirror_from, size);
+}
+
+int rbi_segment_create_sparse(struct rbi_segment *out,
+                              const char *name,
+                              enum rbi_segment_kind kind,
+                              uint64_t size)
+{
+    return create(out, name, kind, size, 0, RBI_PAGE);
+}
+
+int rbi_segment_reserve(const struct rbi_segment *segment, uint64_t offset, uint64_t bytes)
+{
+    RBI_ASSERT(offset <= segment->size && bytes <= segment->size - offset);
+    const int r = check_memory(bytes);
+    return r != 0 ? r : reserve_pages(segment->fd, offset, bytes);
+}
+
+/** Whether a descriptor may have pages that are not there yet. */
+enum holes { HOLES_REFUSED, HOLES_ALLOWED };
+
 /** What must hold of a descriptor for reading its mapping never to fail or to cost us pages. */
-static int check_fd(int fd, uint64_t size_min, uint64_t size_max, uint64_t *size)
+static int check_fd(int fd, enum holes holes, uint64_t size_min, uint64_t size_max, uint64_t *size)
 {
     const int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & SEALS) != SEALS) {
@@ -187,7 +228,7 @@ static int check_fd(int fd, uint64_t size_min, uint64_t size_max, uint64_t *size
         *size < sizeof(struct rbi_segment_header) || *size % RBI_PAGE != 0) {
         return -EFBIG;
     }
-    return (uint64_t)st.st_blocks * 512 < *size ? -EBADF : 0;
+    return holes == HOLES_REFUSED && (uint64_t)st.st_blocks * 512 < *size ? -EBADF : 0;
 }
 
 /** @param header  a copy: the owner may go on writing */
@@ -210,11 +251,12 @@ static int check_mapped(const struct rbi_segment *segment, enum rbi_segment_kind
     return check_header(&header, kind, segment->size);
 }
 
-int rbi_segment_verify(int fd, enum rbi_segment_kind kind, uint64_t size_min, uint64_t size_max)
+static int
+verify(int fd, enum holes holes, enum rbi_segment_kind kind, uint64_t size_min, uint64_t size_max)
 {
     struct rbi_segment_header header;
     uint64_t size = 0;
-    const int r = check_fd(fd, size_min, size_max, &size);
+    const int r = check_fd(fd, holes, size_min, size_max, &size);
     if (r != 0) {
         return r;
     }
@@ -225,14 +267,28 @@ int rbi_segment_verify(int fd, enum rbi_segment_kind kind, uint64_t size_min, ui
     return check_header(&header, kind, size);
 }
 
-int rbi_segment_adopt(struct rbi_segment *out,
-                      int fd,
-                      enum rbi_segment_kind kind,
-                      uint64_t size_min,
-                      uint64_t size_max)
+int rbi_segment_verify(int fd, enum rbi_segment_kind kind, uint64_t size_min, uint64_t size_max)
+{
+    return verify(fd, HOLES_REFUSED, kind, size_min, size_max);
+}
+
+int rbi_segment_verify_sparse(int fd,
+                              enum rbi_segment_kind kind,
+                              uint64_t size_min,
+                              uint64_t size_max)
+{
+    return verify(fd, HOLES_ALLOWED, kind, size_min, size_max);
+}
+
+static int adopt(struct rbi_segment *out,
+                 int fd,
+                 enum holes holes,
+                 enum rbi_segment_kind kind,
+                 uint64_t size_min,
+                 uint64_t size_max)
 {
     struct rbi_segment segment = RBI_SEGMENT_NULL;
-    int r = check_fd(fd, size_min, size_max, &segment.size);
+    int r = check_fd(fd, holes, size_min, size_max, &segment.size);
     if (r != 0) {
         return r;
     }
@@ -250,6 +306,24 @@ int rbi_segment_adopt(struct rbi_segment *out,
     }
     *out = segment;
     return 0;
+}
+
+int rbi_segment_adopt(struct rbi_segment *out,
+                      int fd,
+                      enum rbi_segment_kind kind,
+                      uint64_t size_min,
+                      uint64_t size_max)
+{
+    return adopt(out, fd, HOLES_REFUSED, kind, size_min, size_max);
+}
+
+int rbi_segment_adopt_sparse(struct rbi_segment *out,
+                             int fd,
+                             enum rbi_segment_kind kind,
+                             uint64_t size_min,
+                             uint64_t size_max)
+{
+    return adopt(out, fd, HOLES_ALLOWED, kind, size_min, size_max);
 }
 
 int rbi_segment_reserve_mirror(struct rbi_segment *segment, int fd, uint64_t mirror_from)

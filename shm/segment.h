@@ -56,6 +56,24 @@ RBI_MUST_CHECK int rbi_segment_create(struct rbi_segment *out,
                                       uint64_t mirror_from);
 
 /**
+ * The same without its pages, but for the first: they are reserved piece by piece, with
+ * rbi_segment_reserve(), before they are written to. For what costs memory only when it is used,
+ * between parties of which the reader trusts the writer.
+ */
+RBI_MUST_CHECK int rbi_segment_create_sparse(struct rbi_segment *out,
+                                             const char *name,
+                                             enum rbi_segment_kind kind,
+                                             uint64_t size);
+
+/**
+ * Takes the pages of a sparse segment that lie in a range, as create does for all.
+ * @param segment  with its descriptor
+ * @retval 0; -ENOMEM; -EFBIG; -errno
+ */
+RBI_MUST_CHECK int
+rbi_segment_reserve(const struct rbi_segment *segment, uint64_t offset, uint64_t bytes);
+
+/**
  * Checks a received descriptor and maps it read-only. Untrusted input.
  *
  * Verified before mapping: a memfd with all four seals, a size in bounds and all its
@@ -86,6 +104,18 @@ RBI_MUST_CHECK int rbi_segment_adopt(struct rbi_segment *out,
  */
 RBI_MUST_CHECK int
 rbi_segment_verify(int fd, enum rbi_segment_kind kind, uint64_t size_min, uint64_t size_max);
+
+/**
+ * The same two for what may have holes. Of an owner that is trusted alone: a hole that is read
+ * takes a page, charged to who reads it. Both take what has none as well.
+ */
+RBI_MUST_CHECK int rbi_segment_adopt_sparse(struct rbi_segment *out,
+                                            int fd,
+                                            enum rbi_segment_kind kind,
+                                            uint64_t size_min,
+                                            uint64_t size_max);
+RBI_MUST_CHECK int
+rbi_segment_verify_sparse(int fd, enum rbi_segment_kind kind, uint64_t size_min, uint64_t size_max);
 
 /**
  * Keeps room behind an adopted segment for a second copy of its tail. The address may change.

@@ -73,7 +73,10 @@ struct rbi_desk_options {
  */
 RBI_MUST_CHECK int rbi_desk_new(const struct rbi_desk_options *options, struct rbi_desk **out);
 
-/** Frees all proxies and halves abruptly, as death would; no callbacks. Accepts NULL. @return NULL */
+/**
+ * Frees all proxies and halves abruptly, as death would; no callbacks. Accepts NULL.
+ * @return NULL
+ */
 struct rbi_desk *rbi_desk_free(struct rbi_desk *desk);
 
 void *rbi_desk_context(const struct rbi_desk *desk);

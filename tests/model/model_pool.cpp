@@ -26,6 +26,22 @@ int rbi_segment_create(struct rbi_segment *out,
     return 0;
 }
 
+int rbi_segment_create_sparse(struct rbi_segment *out,
+                              const char *name,
+                              enum rbi_segment_kind kind,
+                              uint64_t size)
+{
+    return rbi_segment_create(out, name, kind, size, 0);
+}
+
+int rbi_segment_reserve(const struct rbi_segment *segment, uint64_t offset, uint64_t bytes)
+{
+    (void)segment;
+    (void)offset;
+    (void)bytes;
+    return 0;
+}
+
 void rbi_segment_prefault(const struct rbi_segment *segment, uint64_t max_bytes, bool writable)
 {
     (void)segment;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define ENTRIES 16U
 
@@ -108,6 +109,26 @@ static void test_pool_layout(void **state)
     assert_int_equal(chunks, 6);
     free(seen);
     teardown(&f);
+}
+
+/* A sparse one costs memory chunk by chunk. */
+static void test_pool_sparse(void **state)
+{
+    (void)state;
+    const struct rbi_pool_plan plan = {.class_count = 2, .classes = {{4096, 4}, {1U << 30, 1}}};
+    struct rbi_pool pool = {.class_count = 0};
+    struct rbi_chunk chunk;
+    struct stat st;
+    assert_int_equal(rbi_pool_init_sparse(&pool, &plan), 0);
+    assert_int_equal(rbi_pool_take(&pool, 4000, &chunk), RBI_POOL_OK);
+    assert_int_equal(fstat(pool.segment.fd, &st), 0);
+    assert_int_equal((uint64_t)st.st_blocks * 512, RBI_PAGE);
+    assert_int_equal(rbi_pool_reserve(&pool, &chunk), 0);
+    memset(chunk.data, 1, chunk.capacity);
+    assert_int_equal(fstat(pool.segment.fd, &st), 0);
+    assert_int_equal((uint64_t)st.st_blocks * 512, 2 * RBI_PAGE);
+    rbi_pool_unref(&pool, chunk.idx);
+    rbi_pool_deinit(&pool);
 }
 
 static void test_pool_take_next_class_when_one_is_empty(void **state)
@@ -287,6 +308,7 @@ static void test_refs_drop_all_leaves_other_links_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pool_sparse),
         cmocka_unit_test(test_pool_plan_out_of_range_is_refused),
         cmocka_unit_test(test_pool_layout),
         cmocka_unit_test(test_pool_take_next_class_when_one_is_empty),

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -433,9 +434,62 @@ static void test_segment_leaves_nothing(void **state)
     assert_in_range(count_lines("/proc/self/maps"), maps - 2, maps + 2); /* the C library's own */
 }
 
+static uint64_t pages_of(int fd)
+{
+    struct stat st;
+    assert_int_equal(fstat(fd, &st), 0);
+    return (uint64_t)st.st_blocks * 512 / RBI_PAGE;
+}
+
+/* Memory for what is used alone: for who trusts its owner. */
+static void test_segment_sparse(void **state)
+{
+    (void)state;
+    struct rbi_segment own = RBI_SEGMENT_NULL;
+    struct rbi_segment peer = RBI_SEGMENT_NULL;
+    const uint64_t gib = UINT64_C(1) << 30;
+    assert_int_equal(rbi_segment_create_sparse(&own, "test", RBI_SEGMENT_POOL, gib), 0);
+    assert_int_equal(own.size, gib);
+    assert_int_equal(pages_of(own.fd), 1);
+    assert_int_equal(fcntl(own.fd, F_GET_SEALS) & SEALS, SEALS);
+
+    assert_int_equal(rbi_segment_verify(own.fd, RBI_SEGMENT_POOL, gib, gib), -EBADF);
+    assert_int_equal(rbi_segment_adopt(&peer, own.fd, RBI_SEGMENT_POOL, gib, gib), -EBADF);
+    assert_untouched(&peer);
+    assert_int_equal(rbi_segment_verify_sparse(own.fd, RBI_SEGMENT_POOL, gib, gib), 0);
+    assert_int_equal(rbi_segment_verify_sparse(own.fd, RBI_SEGMENT_SIDE, gib, gib), -EPROTO);
+    assert_int_equal(rbi_segment_adopt_sparse(&peer, own.fd, RBI_SEGMENT_POOL, gib, gib), 0);
+
+    const uint64_t at = gib - UINT64_C(4) * RBI_PAGE;
+    assert_int_equal(rbi_segment_reserve(&own, at, UINT64_C(2) * RBI_PAGE), 0);
+    assert_int_equal(pages_of(own.fd), 3);
+    ((unsigned char *)own.base)[at + 1] = 42;
+    assert_int_equal(((const unsigned char *)peer.base)[at + 1], 42);
+    assert_int_equal(pages_of(own.fd), 3);
+    rbi_segment_deinit(&peer);
+    rbi_segment_deinit(&own);
+}
+
+static void test_segment_sparse_reserve_refuses_more_than_there_is(void **state)
+{
+    (void)state;
+    struct rbi_segment own = RBI_SEGMENT_NULL;
+    const uint64_t available = rbi_memory_available();
+    if (available >= RBI_SEGMENT_SIZE_MAX) {
+        skip();
+    }
+    assert_int_equal(
+        rbi_segment_create_sparse(&own, "test", RBI_SEGMENT_POOL, RBI_SEGMENT_SIZE_MAX), 0);
+    assert_int_equal(rbi_segment_reserve(&own, 0, RBI_SEGMENT_SIZE_MAX), -ENOMEM);
+    assert_int_equal(pages_of(own.fd), 1);
+    rbi_segment_deinit(&own);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_segment_sparse),
+        cmocka_unit_test(test_segment_sparse_reserve_refuses_more_than_there_is),
         cmocka_unit_test(test_segment_create_and_adopt),
         cmocka_unit_test(test_segment_mirror),
         cmocka_unit_test(test_segment_mirror_of_a_peer_is_read_only),
