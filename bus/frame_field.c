@@ -301,6 +301,7 @@ static const char *read_item(struct rbi_reader *reader, void *field)
     int r = rbi_reader_u64(reader, &item->incarnation);
     r |= rbi_reader_u64(reader, &item->revision);
     r |= rbi_reader_u32(reader, &item->flags);
+    r |= rbi_reader_u32(reader, &item->number);
     if (r != 0) {
         return too_short;
     }
@@ -314,6 +315,7 @@ static void write_item(struct rbi_writer *writer, const void *field)
     rbi_writer_u64(writer, item->incarnation);
     rbi_writer_u64(writer, item->revision);
     rbi_writer_u32(writer, item->flags);
+    rbi_writer_u32(writer, item->number);
     write_text(writer, remote->path, remote->path_length, RBI_PATH_MAX);
     rbi_writer_u32(writer, remote->pidf.incarnation);
     rbi_writer_u32(writer, remote->state);

@@ -24,12 +24,11 @@
     X(stream, "16", "life u64, not 0 | number u64, not 0")                                         \
     X(endpoint, "17..272",                                                                         \
       "length of the path u8 | path | cluster u64 | instance i32 | incarnation u32")               \
-    X(item, "44..488",                                                                             \
-      "incarnation u64, not 0 | revision u64 | flags u32 (1 FIRST, 2 LAST, 4 REMOVED) | length "   \
-      "of "                                                                                        \
-      "the path u8 | path | incarnation of the instance u32 | state u32 | health u32 | weight "    \
+    X(item, "48..492",                                                                             \
+      "incarnation u64, not 0 | revision u64 | flags u32: 1 FIRST, 2 LAST, 4 REMOVED | number "    \
       "u32 "                                                                                       \
-      "| reported u32 | set, idc, tags: length u8, 0..63 | bytes")                                 \
+      "| length of the path u8 | path | incarnation of the instance u32 | state u32 | health u32 " \
+      "| weight u32 | reported u32 | set, idc, tags: length u8, 0..63 | bytes")                    \
     X(rest, "0..", "what is left of the body")
 
 enum rbi_frame_kind {
