@@ -30,7 +30,8 @@ static bool acl_labels_end(const struct rbi_acl_rule *rule)
     return acl_text_ends(rule->id, sizeof(rule->id)) &&
            acl_text_ends(rule->realm, sizeof(rule->realm)) &&
            acl_text_ends(rule->tag, sizeof(rule->tag)) &&
-           acl_text_ends(rule->program, sizeof(rule->program));
+           acl_text_ends(rule->program, sizeof(rule->program)) &&
+           acl_text_ends(rule->host, sizeof(rule->host));
 }
 
 /** @return what is wrong with a rule, or NULL */
@@ -141,9 +142,27 @@ static bool acl_has_tag(const char *tags, const char *tag)
     return false;
 }
 
+static bool acl_is_on(const struct rbi_acl_rule *rule, const struct rbi_acl_subject *subject)
+{
+    if (strcmp(rule->host, "*") == 0) {
+        return subject->remote;
+    }
+    return subject->host && strcmp(rule->host, subject->host) == 0;
+}
+
+/** Whether a rule asks of the process of a caller what nobody here can know. */
+static bool acl_asks_in_vain(const struct rbi_acl_rule *rule, const struct rbi_acl_subject *subject)
+{
+    return subject->remote && ((rule->given & RBI_ACL_BY_GID) != 0 || rule->program[0] != '\0' ||
+                               rule->cgroup[0] != '\0' ||
+                               ((rule->given & RBI_ACL_BY_UID) != 0 && rule->host[0] == '\0'));
+}
+
 static bool acl_rule_is_of(const struct rbi_acl_rule *rule, const struct rbi_acl_subject *subject)
 {
-    return ((rule->given & RBI_ACL_BY_UID) == 0 || rule->uid == subject->uid) &&
+    return !acl_asks_in_vain(rule, subject) &&
+           (rule->host[0] == '\0' || acl_is_on(rule, subject)) &&
+           ((rule->given & RBI_ACL_BY_UID) == 0 || rule->uid == subject->uid) &&
            ((rule->given & RBI_ACL_BY_GID) == 0 || rule->gid == subject->gid) &&
            (rule->realm[0] == '\0' || acl_in_realm(subject, rule->realm)) &&
            (rule->tag[0] == '\0' || acl_has_tag(subject->tags, rule->tag)) &&
@@ -218,7 +237,7 @@ static bool acl_default(const struct rbi_acl *acl,
     case RBI_ACL_TAKEOVER:
     case RBI_ACL_ADMIN:
         /* Whoever could stop its process, and put another in its place. */
-        return subject->privileged || (open && subject->uid == object->uid);
+        return subject->privileged || (open && !subject->remote && subject->uid == object->uid);
     case RBI_ACL_WATCH:
         if (subject->privileged) {
             return true;

@@ -52,6 +52,7 @@ struct rbi_acl_rule {
     char tag[RBI_LABEL_MAX + 1];    /* that the caller carries, among others */
     char program[RBI_GLOB_MAX + 1]; /* its file, as the kernel names it: whole path, or last part */
     char cgroup[RBI_GLOB_MAX + 1];  /* glob of its control group */
+    char host[RBI_LABEL_MAX + 1];   /* on which the caller lives; "*": any other than this one */
 };
 
 #define RBI_ACL_RULES_MAX 256U
@@ -71,9 +72,13 @@ struct rbi_acl_subject {
     const char *program;  /* path of its file; terminated; "" is not known; for rbi_acl_bind() */
     const char *cgroup;   /* path of its control group (bus/cgroup.h); for rbi_acl_bind() */
     size_t cgroup_length; /* 0: not known */
-    uint32_t uid;
+    const char *host;     /* that it lives on; terminated; "" or NULL: this one, without a name */
+    uint32_t uid;         /* of a remote one, what its host says */
     uint32_t gid;
     bool privileged; /* root, or the user that runs the daemon: they could replace it */
+    /* Lives on another host: of its process nothing is known but by that host's word, which counts
+     * for rules only that name the host. */
+    bool remote;
 };
 
 /** What it is about: an instance, or the name that one asks for. */

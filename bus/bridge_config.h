@@ -14,7 +14,7 @@
 #define RBI_BRIDGE_PEERS_MAX   64U
 #define RBI_BRIDGE_LISTEN_MAX  8U
 #define RBI_BRIDGE_GLOBS_MAX   32U
-#define RBI_BRIDGE_ADDRESS_MAX 127U /* "10.0.0.2:7740", "[fd00::2]:7740", "beta.example:7740" */
+#define RBI_BRIDGE_ADDRESS_MAX 255U /* "10.0.0.2:7740", "[fd00::2]:7740", "beta.example:7740" */
 #define RBI_BRIDGE_FILE_MAX    255U
 #define RBI_BRIDGE_COST_MAX    1000000U
 #define RBI_BRIDGE_NO_USER     UINT32_MAX
@@ -30,6 +30,12 @@ struct rbi_bridge_peer {
 struct rbi_bridge_globs {
     uint32_t count;
     char items[RBI_BRIDGE_GLOBS_MAX][RBI_PATH_MAX + 1];
+};
+
+struct rbi_bridge_limits {
+    uint32_t instances;   /* imported, 1..65536 */
+    uint32_t streams;     /* 1..65536 */
+    uint64_t queue_bytes; /* wait to be sent, of a connection, 128 KiB..1 GiB */
 };
 
 struct rbi_bridge_config {
@@ -56,11 +62,7 @@ struct rbi_bridge_config {
     uint32_t mass_hold_ms;             /* many removals at once wait for, 0..24 h */
     uint64_t window_bytes;             /* in flight, of a stream, 4 KiB..16 MiB */
     uint32_t batch_delay_us;           /* small frames wait for more, 0..1000 */
-    struct {
-        uint32_t instances;   /* imported, 1..65536 */
-        uint32_t streams;     /* 1..65536 */
-        uint64_t queue_bytes; /* wait to be sent, of a connection, 128 KiB..1 GiB */
-    } limits;
+    struct rbi_bridge_limits limits;
 };
 
 /** All defaults; not given. */

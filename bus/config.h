@@ -15,6 +15,7 @@
  * change needs a restart, and its text; parser, printer, docs/configuration.md and the
  * reload report are driven by it.
  */
+#include "bus/bridge_config.h"
 #include "bus/pidf.h"
 #include "shm/base.h"
 
@@ -90,6 +91,7 @@ struct rbi_config {
         char key[RBI_CONFIG_STRING_MAX + 1];          /* tokens.key: file; "" = none */
         char previous_key[RBI_CONFIG_STRING_MAX + 1]; /* tokens.previous_key */
     } tokens;
+    struct rbi_bridge_config bridge; /* other hosts (bus/bridge_config.h) */
 };
 
 /** The limits of a user: its own, or those of everybody. */
@@ -149,5 +151,7 @@ typedef void (*rbi_config_doc_fn)(void *context,
                                   bool needs_restart,
                                   const char *text);
 void rbi_config_doc(rbi_config_doc_fn report, void *context);
+/** The same of the section bridge, which is nested. */
+void rbi_config_bridge_doc(rbi_config_doc_fn report, void *context);
 
 #endif

@@ -5,6 +5,8 @@
  */
 #include "bus/config_schema.h"
 
+#include "bus/config_bridge.h"
+
 #include <string.h>
 
 #define AT(member) offsetof(struct rbi_config, member)
@@ -140,6 +142,7 @@ void rbi_config_defaults_with(const struct rbi_config_schema *schema, void *conf
 void rbi_config_defaults(struct rbi_config *config)
 {
     rbi_config_defaults_with(&rbi_config_schema, config);
+    rbi_bridge_config_defaults(&config->bridge);
 }
 
 void rbi_config_diff(const struct rbi_config *running,
@@ -160,6 +163,7 @@ void rbi_config_diff(const struct rbi_config *running,
             report(context, keys[i].name, old_value, new_value, keys[i].restart);
         }
     }
+    rbi_config_bridge_diff(&running->bridge, &next->bridge, report, context);
 }
 
 void rbi_config_print(const struct rbi_config *config, rbi_config_print_fn report, void *context)
@@ -177,6 +181,7 @@ void rbi_config_print(const struct rbi_config *config, rbi_config_print_fn repor
         rbi_config_value_print(&keys[i], &defaults, standard, sizeof standard);
         report(context, keys[i].name, value, strcmp(value, standard) == 0);
     }
+    rbi_config_bridge_print(&config->bridge, report, context);
 }
 
 void rbi_config_doc(rbi_config_doc_fn report, void *context)

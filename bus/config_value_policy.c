@@ -29,7 +29,8 @@ void rbi_config_policy_range(const struct rbi_config_key *key, char *buffer, siz
         (void)snprintf(buffer, size, "%llu%%..%llu%%", min / 100, max / 100);
         break;
     case RBI_CONFIG_TYPE_MICROS:
-        (void)snprintf(buffer, size, "%lluus..%llus", min, max / 1000000);
+        (void)snprintf(buffer, size, max < 1000000 ? "%lluus..%llums" : "%lluus..%llus", min,
+                       max < 1000000 ? max / 1000 : max / 1000000);
         break;
     case RBI_CONFIG_TYPE_DECIMAL:
         (void)snprintf(buffer, size, "%llu..%llu", min / MILLION, max / MILLION);

@@ -39,6 +39,9 @@ enum rbi_health {
 #define RBI_OVERRIDE_ISOLATED 1U /* gets nothing from whoever picks */
 #define RBI_OVERRIDE_STAGED   2U /* reachable by its own path, and by messages tagged "test" */
 
+/** Its host cannot be reached just now: it is as it was when it could. */
+#define RBI_INSTANCE_STALE 1U
+
 /** One instance in a snapshot: copied out, fixed size. */
 struct rbi_directory_instance {
     int32_t instance;
@@ -46,7 +49,7 @@ struct rbi_directory_instance {
     uint32_t state;  /* enum rbi_endpoint_state */
     uint32_t health; /* enum rbi_health */
     uint32_t weight; /* 0..1000; what the operator said, else what it said itself */
-    uint32_t host;   /* 0 = this host */
+    uint32_t host;   /* 0: this host; else its number (bus/hosts.h) */
     uint32_t name_length;
     uint32_t override; /* RBI_OVERRIDE_* */
     uint32_t ramp;     /* percent of the weight that it gets, with RBI_HEALTH_RAMP */
@@ -55,7 +58,7 @@ struct rbi_directory_instance {
     /* Of the calls to the cluster, those from its group, and from its node in it; of 10,000. */
     uint16_t demand; /* 0: unknown (bus/demand.h) */
     uint16_t node_demand;
-    uint32_t reserved;
+    uint32_t flags;    /* RBI_INSTANCE_* */
     uint64_t ready_ns; /* CLOCK_MONOTONIC of the daemon when it became READY; 0: unknown */
     char name[RBI_PATH_ELEMENT_MAX + 1]; /* 7th path element */
     char set[RBI_DIRECTORY_LABEL_MAX + 1];

@@ -74,7 +74,8 @@ _Static_assert(sizeof(struct rbi_directory_entry) == 32, "layout");
  */
 #define RBI_BLOCK_HAS_ANNEX 0x80000000U /* in RBI_BLOCK_FLAGS, beside RBI_CLUSTER_* */
 #define RBI_ANNEX_BASE      2U          /* words beside those of the instances */
-/* override | ramp << 32; ready_ns; node | reported << 16 | demand << 32 | node demand << 48 */
+/* override | flags << 16 | ramp << 32; ready_ns;
+ * node | reported << 16 | demand << 32 | node demand << 48 */
 #define RBI_ANNEX_INSTANCE     3U
 #define RBI_ANNEX_INSTANCE_MIN 2U /* before there was the third, which is zero then */
 

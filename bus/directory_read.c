@@ -199,7 +199,7 @@ static bool take_instance(struct snapshot *snap, struct rbi_directory_instance *
     out->reported = 0;
     out->demand = 0;
     out->node_demand = 0;
-    out->reserved = 0;
+    out->flags = 0;
     out->ready_ns = 0;
     take_text(snap, out->name, name);
     take_text(snap, out->set, set);
@@ -272,7 +272,8 @@ take_annex(struct snapshot *snap, struct rbi_directory_cluster *head, const stru
     for (unsigned i = 0; i < count_wanted(head, wanted) && i < wanted->max; i++) {
         snap->at = begin + i * per_instance;
         const uint64_t override = take(snap);
-        wanted->instances[i].override = (uint32_t) override;
+        wanted->instances[i].override = (uint16_t) override;
+        wanted->instances[i].flags = (uint16_t)(override >> 16);
         wanted->instances[i].ramp = (uint32_t)(override >> 32);
         wanted->instances[i].ready_ns = take(snap);
         const uint64_t place = per_instance >= RBI_ANNEX_INSTANCE ? take(snap) : 0;

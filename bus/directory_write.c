@@ -140,7 +140,8 @@ static void put_annex(rbi_au64 **at,
 {
     put(at, head->policy);
     for (uint32_t i = 0; i < listed(head); i++) {
-        put(at, instances[i].override | (uint64_t)instances[i].ramp << 32);
+        put(at, (instances[i].override & 0xffffU) | (instances[i].flags & 0xffffU) << 16 |
+                    (uint64_t)instances[i].ramp << 32);
         put(at, instances[i].ready_ns);
         put(at, instances[i].node | (uint64_t)instances[i].reported << 16 |
                     (uint64_t)instances[i].demand << 32 | (uint64_t)instances[i].node_demand << 48);

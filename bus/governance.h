@@ -41,6 +41,8 @@ struct rbi_governance_layers {
 
 /** The table of everything below the sections clusters, instances, realms, rights and alarms. */
 extern const struct rbi_tree_field rbi_governance_schema;
+/** The same with what a file of ringbusd has beside it (bus/config_bridge.h). */
+extern const struct rbi_tree_field rbi_governance_file_schema;
 
 /**
  * Parses a text with these sections only. Untrusted input; time and memory are bounded by its

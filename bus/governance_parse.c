@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bus/governance_parse.c - texts to layers, and the table of their keys for the documentation. */
+#include "bus/config_bridge.h"
 #include "bus/governance.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 
 /** Parses over any table of keys, and these sections. */
 static int parse(const struct rbi_config_schema *schema,
+                 const struct rbi_tree_field *sections,
                  const char *text,
                  size_t size,
                  void *config,
@@ -18,7 +20,7 @@ static int parse(const struct rbi_config_schema *schema,
     struct rbi_governance parsed = RBI_GOVERNANCE_NULL;
     struct rbi_tree_builder builder;
     errors->count = 0;
-    int result = rbi_tree_builder_init(&builder, &parsed.tree, &rbi_governance_schema, errors);
+    int result = rbi_tree_builder_init(&builder, &parsed.tree, sections, errors);
     if (result == 0) {
         result = rbi_config_parse_nested(schema, text, size, scratch, scratch, &builder, errors);
     }
@@ -46,7 +48,7 @@ int rbi_governance_parse(const char *text,
 {
     static const struct rbi_config_schema none = {.keys = NULL};
     char room[1];
-    return parse(&none, text, size, room, room, out, errors);
+    return parse(&none, &rbi_governance_schema, text, size, room, room, out, errors);
 }
 
 int rbi_config_parse_all(const char *text,
@@ -56,7 +58,20 @@ int rbi_config_parse_all(const char *text,
                          struct rbi_config_errors *errors)
 {
     struct rbi_config scratch;
-    return parse(&rbi_config_schema, text, size, config, &scratch, governance, errors);
+    struct rbi_config parsed;
+    struct rbi_governance sections = RBI_GOVERNANCE_NULL;
+    int result = parse(&rbi_config_schema, &rbi_governance_file_schema, text, size, &parsed,
+                       &scratch, &sections, errors);
+    if (result != 0) {
+        return result;
+    }
+    if (!rbi_config_bridge_take(&sections.tree, &parsed.bridge, errors)) {
+        rbi_governance_deinit(&sections);
+        return 1;
+    }
+    *config = parsed;
+    *governance = sections;
+    return 0;
 }
 
 int rbi_config_parse(const char *text,
@@ -140,9 +155,9 @@ static void doc_field(struct walk *w,
     w->names[w->depth] = strlen(w->name);
 }
 
-void rbi_governance_doc(rbi_config_doc_fn report, void *context)
+static void doc(const struct rbi_tree_field *root, rbi_config_doc_fn report, void *context)
 {
-    struct walk w = {.maps = {&rbi_governance_schema}, .name = ""};
+    struct walk w = {.maps = {root}, .name = ""};
     for (;;) {
         const unsigned depth = w.depth;
         if (w.next[depth] < w.maps[depth]->field_count) {
@@ -153,4 +168,18 @@ void rbi_governance_doc(rbi_config_doc_fn report, void *context)
             w.depth--;
         }
     }
+}
+
+void rbi_governance_doc(rbi_config_doc_fn report, void *context)
+{
+    doc(&rbi_governance_schema, report, context);
+}
+
+void rbi_config_bridge_doc(rbi_config_doc_fn report, void *context)
+{
+    const unsigned shared = rbi_governance_schema.field_count;
+    const struct rbi_tree_field root = {.kind = RBI_TREE_MAP,
+                                        .fields = &rbi_governance_file_schema.fields[shared],
+                                        .field_count = 1};
+    doc(&root, report, context);
 }

@@ -4,6 +4,7 @@
  * rights: the names, types and ranges of all keys, the members that they fill, and their texts.
  * Parser, defaults, documentation and the comparison of texts follow from it.
  */
+#include "bus/config_bridge.h"
 #include "bus/governance_table.h"
 #include "bus/shield_window.h"
 #include "bus/subject.h"
@@ -398,6 +399,7 @@ static const struct rbi_tree_field right[] = {
     FIELD(LABEL, "tag", tag, 0, RBI_LABEL_MAX, "", "One of the caller's tags."),
     FIELD(GLOB, "program", program, 0, RBI_GLOB_MAX, "", "Its file: path, or last element."),
     FIELD(GLOB, "cgroup", cgroup, 0, RBI_GLOB_MAX, "", "Its control group (cgroup v2)."),
+    FIELD(LABEL, "host", host, 0, RBI_LABEL_MAX, "", "Host of the caller; *: any other than this."),
 };
 #undef OF
 
@@ -439,8 +441,15 @@ static const struct rbi_tree_field sections[] = {
              "wake somebody when they are beyond a threshold for a while."},
      .kind = RBI_TREE_LIST, .flags = RBI_TREE_KEYED, .fields = &rbi_governance_alarm_item,
      .field_count = 1, .count_offset = RBI_TREE_NO_COUNT},
+    /* The last, and of the file only. */
+    {.key = {.name = "bridge", .text = "Other hosts: how they are reached, and what is shared."},
+     .kind = RBI_TREE_MAP, .fields = rbi_config_bridge_fields,
+     .field_count = RBI_CONFIG_BRIDGE_FIELDS},
 };
 const struct rbi_tree_field rbi_governance_schema = {
+    .key = {.name = NULL}, .kind = RBI_TREE_MAP,
+    .fields = sections, .field_count = RBI_ARRAY_SIZE(sections) - 1};
+const struct rbi_tree_field rbi_governance_file_schema = {
     .key = {.name = NULL}, .kind = RBI_TREE_MAP,
     .fields = sections, .field_count = RBI_ARRAY_SIZE(sections)};
 /* clang-format on */

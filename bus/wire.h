@@ -270,7 +270,12 @@ struct rbi_data {
     F(text, idc, 15, 0)                                                                            \
     F(u32, health, 16, 0) /* enum rbi_health */                                                    \
     F(u32, ramp, 17, 0)   /* percent of its weight, on its way back */                             \
-    F(u8, panic, 18, 0)   /* 1: the shields of its cluster are ignored */
+    F(u8, panic, 18, 0)   /* 1: the shields of its cluster are ignored */                          \
+    F(text, host, 19, 0)  /* of a proxy, these and the next as in REGISTER; empty: of this host */ \
+    F(text, via, 20, 0)                                                                            \
+    F(u32, cost, 21, 0)                                                                            \
+    F(u8, stale, 22, 0)                                                                            \
+    F(u8, hidden, 23, 0)
 #define RBI_WIRE_FIELDS_row_link(F)                                                                \
     F(u64, link_id, 1, 1)                                                                          \
     F(text, requester, 2, 1)                                                                       \

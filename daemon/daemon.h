@@ -13,6 +13,7 @@
 #include "daemon/dry_run.h"
 #include "daemon/governance.h"
 #include "daemon/health.h"
+#include "daemon/hosts.h"
 #include "daemon/known.h"
 #include "daemon/lease.h"
 #include "daemon/link.h"
@@ -24,6 +25,7 @@
 #include "daemon/quota.h"
 #include "daemon/registry.h"
 #include "daemon/relink.h"
+#include "daemon/remote.h"
 #include "daemon/rights.h"
 #include "daemon/settle.h"
 #include "daemon/tokens.h"
@@ -56,6 +58,7 @@
     X(denied)                                                                                      \
     X(links_revoked)                                                                               \
     X(names_taken_over)                                                                            \
+    X(host_conflicts)                                                                              \
     X(inflight_waits)                                                                              \
     X(no_pidfd)                                                                                    \
     X(no_fds)                                                                                      \
@@ -107,6 +110,7 @@ struct rbi_daemon {
     struct rbi_tokens tokens;
     struct rbi_centre centre;
     struct rbi_settle settle;
+    struct rbi_hosts hosts;
     struct rbi_health_desk health;
     struct rbi_reported_desk reported;
     uint32_t numa_nodes; /* of the host */
@@ -120,6 +124,7 @@ struct rbi_daemon {
     struct rbi_log_limit overflow_limit;
     struct rbi_log_limit quota_limit;
     struct rbi_log_limit refusal_limit;
+    struct rbi_log_limit conflict_limit;
     struct rbi_log_limit slowed_limit;
     int signal_fd;
     struct rbi_loop_source signal_source;

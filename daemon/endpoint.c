@@ -6,6 +6,7 @@
 #include "daemon/nodes.h"
 #include "daemon/registry.h"
 #include "daemon/relink.h"
+#include "daemon/remote.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -32,6 +33,11 @@ struct rbi_endpoint *rbi_endpoint_new(struct rbi_daemon *daemon, struct rbi_peer
     return endpoint;
 }
 
+bool rbi_endpoint_is_member(const struct rbi_endpoint *endpoint)
+{
+    return endpoint->name_offset != 0 && !(endpoint->remote && endpoint->remote->hidden);
+}
+
 uint32_t rbi_endpoint_seen_state(const struct rbi_endpoint *endpoint, uint32_t own_state)
 {
     const bool takes_work = own_state == RBI_ENDPOINT_READY || own_state == RBI_ENDPOINT_BUSY;
@@ -54,6 +60,7 @@ struct rbi_endpoint *rbi_endpoint_free(struct rbi_endpoint *endpoint)
     rbi_link_endpoint_gone(endpoint, reason);
     rbi_names_leave(&endpoint->daemon->names, endpoint);
     rbi_registry_remove(endpoint->daemon, endpoint);
+    rbi_remote_deinit(endpoint);
     rbi_segment_deinit(&endpoint->page);
     rbi_outcome_reader_deinit(&endpoint->outcomes);
     free(endpoint->health.figures);

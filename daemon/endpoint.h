@@ -18,6 +18,7 @@
 struct rbi_cluster;
 struct rbi_daemon;
 struct rbi_peer;
+struct rbi_remote;
 
 #define RBI_WEIGHT_MAX 1000U
 
@@ -44,7 +45,8 @@ struct rbi_endpoint {
     struct rbi_peer *peer;
     struct rbi_cluster *cluster; /* NULL: anonymous */
     struct rbi_list in_registry;
-    uint64_t number; /* order of registration; never reused */
+    struct rbi_remote *remote; /* NULL: it lives on this host */
+    uint64_t number;           /* order of registration; never reused */
     uint64_t cluster_id;
     int32_t instance;
     uint32_t incarnation;
@@ -85,6 +87,8 @@ struct rbi_endpoint {
     struct rbi_shares foreign_links; /* places of links that other users have asked for */
 };
 
+/** Whether it belongs into a cluster: it has a name, and is not hidden. */
+bool rbi_endpoint_is_member(const struct rbi_endpoint *endpoint);
 /** Empty endpoint, in nothing. NULL without memory. */
 struct rbi_endpoint *rbi_endpoint_new(struct rbi_daemon *daemon, struct rbi_peer *peer);
 /** What others are to see of an endpoint that says @p own_state of itself. */

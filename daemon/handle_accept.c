@@ -16,6 +16,7 @@ static int accept_tell(struct rbi_link *link, int side_fd)
                                            .incarnation = server->incarnation,
                                            .path = server->path,
                                            .side_bytes = link->side_bytes[1],
+                                           .relayed = server->remote != NULL,
                                            .pool_bytes = server->pool_bytes,
                                            .get = methods[1],
                                            .send = methods[0]};
@@ -35,7 +36,7 @@ void rbi_handle_accept(const struct rbi_request *request)
         return;
     }
     struct rbi_text why;
-    const int code = rbi_side_admit(request, link->requester->peer->uid, request->fds->fds[0],
+    const int code = rbi_side_admit(request, link->requester->peer->actor, request->fds->fds[0],
                                     body->side_bytes, &link->charges.sides[1], &why);
     if (code != 0) {
         /* The server was told why, but of no link that is over: its end of it goes with that. */

@@ -31,6 +31,12 @@ static struct rbi_endpoint *introduce_server(const struct rbi_request *request)
         rbi_request_refuse(request, RBI_CODE_ARGUMENT, "an endpoint needs no link to itself");
         return NULL;
     }
+    if (server->remote && request->peer->endpoint->remote) {
+        /* Whoever asks from there knows of its own: what goes on to a third host is not a link. */
+        rbi_request_refuse(request, RBI_CODE_NO_INSTANCE, "%.140s is of host %s, not of this one",
+                           server->path.bytes, server->remote->host);
+        return NULL;
+    }
     if (server->state == RBI_ENDPOINT_STARTING) {
         rbi_request_refuse(request, RBI_CODE_NOT_READY, "%.200s is still starting",
                            server->path.bytes);
@@ -47,7 +53,7 @@ static struct rbi_endpoint *introduce_server(const struct rbi_request *request)
 static int
 introduce_place(const struct rbi_endpoint *endpoint, uint32_t actor, struct rbi_text *why)
 {
-    const uint32_t uid = endpoint->peer->uid;
+    const uint32_t uid = endpoint->peer->actor;
     const uint32_t limit = rbi_quota_limits(&endpoint->daemon->quota, uid)->links;
     const uint32_t used = endpoint->link_count + endpoint->claim_count;
     if (used >= limit) {
@@ -96,7 +102,7 @@ static bool introduce_charge(const struct rbi_request *request,
                              struct rbi_endpoint *server,
                              struct rbi_link_charges *charges)
 {
-    const uint32_t uid = request->peer->uid;
+    const uint32_t uid = request->peer->actor;
     struct rbi_text why;
     int result = introduce_place(request->peer->endpoint, uid, &why);
     if (result == 0) {
@@ -106,7 +112,7 @@ static bool introduce_charge(const struct rbi_request *request,
         result = rbi_quota_charge(&request->daemon->quota, uid, RBI_QUOTA_LINKS, 1, &charges->link,
                                   &why);
     }
-    if (result == 0 && server->peer->uid != uid) {
+    if (result == 0 && server->peer->actor != uid) {
         charges->place = rbi_share_take(&server->foreign_links, uid, 1);
         result = charges->place ? 0 : -ENOMEM;
     }
@@ -133,7 +139,9 @@ static int introduce_tell(const struct rbi_request *request, struct rbi_link *li
                                                    .path = requester->path,
                                                    .side_bytes = link->side_bytes[0],
                                                    .pool_bytes = requester->pool_bytes,
-                                                   .uid = requester->peer->uid,
+                                                   .uid = requester->remote ? requester->remote->uid
+                                                                            : requester->peer->uid,
+                                                   .relayed = requester->remote != NULL,
                                                    .get = methods[0],
                                                    .send = methods[1]};
     const int fds[] = {request->fds->fds[0], requester->pool_fd, requester->page_fd,

@@ -33,6 +33,6 @@ void rbi_handle_keyed(const struct rbi_request *request)
     struct rbi_cluster *cluster =
         rbi_registry_cluster(&request->daemon->registry, request->body->keyed.cluster);
     if (cluster && !cluster->table && keyed_may_send(request, cluster)) {
-        rbi_table_want(request->daemon, cluster, request->peer->uid);
+        rbi_table_want(request->daemon, cluster, request->peer->actor);
     }
 }

@@ -10,7 +10,7 @@ static bool
 outcomes_charge(const struct rbi_request *request, uint64_t bytes, struct rbi_charge *charge)
 {
     struct rbi_text why;
-    const int result = rbi_quota_charge(&request->daemon->quota, request->peer->uid,
+    const int result = rbi_quota_charge(&request->daemon->quota, request->peer->actor,
                                         RBI_QUOTA_BYTES, bytes, charge, &why);
     if (result > 0) {
         rbi_request_refuse_quota(request, &why);
@@ -26,7 +26,7 @@ outcomes_charge(const struct rbi_request *request, uint64_t bytes, struct rbi_ch
  */
 static uint64_t outcomes_slots_max(const struct rbi_request *request)
 {
-    const uint32_t links = rbi_quota_limits(&request->daemon->quota, request->peer->uid)->links;
+    const uint32_t links = rbi_quota_limits(&request->daemon->quota, request->peer->actor)->links;
     return rbi_min_u64(4 * (uint64_t)links + 2UL * RBI_OUTCOME_SLOTS_MIN, RBI_OUTCOME_SLOTS_MAX);
 }
 
@@ -43,7 +43,7 @@ static bool outcomes_check(const struct rbi_request *request, uint64_t bytes)
         rbi_text_format(&why,
                         "outcomes of %" PRIu64 " bytes are more than quota.links of uid %" PRIu32
                         " needs: %" PRIu64 " slots at most",
-                        bytes, request->peer->uid, most);
+                        bytes, request->peer->actor, most);
         rbi_request_refuse_quota(request, &why);
         return false;
     }

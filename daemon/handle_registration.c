@@ -56,6 +56,9 @@ static bool registration_check(const struct rbi_request *request)
                            RBI_DIRECTORY_LABEL_MAX);
         return false;
     }
+    if (!rbi_remote_check(request)) {
+        return false;
+    }
     const char *form = registration_wrong_label(body);
     if (form) {
         rbi_request_refuse(request, RBI_CODE_ARGUMENT, "not of its form: %s", form);
@@ -125,13 +128,19 @@ static bool registration_name(const struct rbi_request *request, struct rbi_endp
                            RBI_PATH_INSTANCE_ELEMENTS, info.elements);
         return false;
     }
-    if (strncmp(path->bytes, ANONYMOUS_PREFIX, sizeof(ANONYMOUS_PREFIX) - 1) == 0) {
+    const bool anonymous =
+        strncmp(path->bytes, ANONYMOUS_PREFIX, sizeof(ANONYMOUS_PREFIX) - 1) == 0;
+    if (anonymous && request->body->registration.host.length == 0) {
         return registration_return_anonymous(request, endpoint, &pidf);
+    }
+    if (anonymous && !request->body->registration.hidden) {
+        rbi_request_refuse(request, RBI_CODE_DENIED, "a proxy of an anonymous client is hidden");
+        return false;
     }
     endpoint->path = *path;
     endpoint->cluster_id = pidf.cluster;
     endpoint->instance = pidf.instance;
-    endpoint->name_offset = info.cluster_length + 1;
+    endpoint->name_offset = anonymous ? 0 : info.cluster_length + 1;
     return true;
 }
 
@@ -146,11 +155,11 @@ static bool registration_charge(const struct rbi_request *request, struct rbi_en
         rbi_request_refuse(request, RBI_CODE_ARGUMENT, "page or pool is of no possible size");
         return false;
     }
-    int result = rbi_quota_charge(quota, request->peer->uid, RBI_QUOTA_INSTANCES, 1,
+    int result = rbi_quota_charge(quota, request->peer->actor, RBI_QUOTA_INSTANCES, 1,
                                   &endpoint->instance_charge, &why);
     if (result == 0) {
         result =
-            rbi_quota_charge(quota, request->peer->uid, RBI_QUOTA_BYTES,
+            rbi_quota_charge(quota, request->peer->actor, RBI_QUOTA_BYTES,
                              body->page_bytes + body->pool_bytes, &endpoint->bytes_charge, &why);
     }
     if (result > 0) {
@@ -205,6 +214,9 @@ static void registration_describe(const struct rbi_request *request, struct rbi_
         body->daemon_incarnation != request->daemon->incarnation) {
         endpoint->incarnation = body->incarnation;
     }
+    if (endpoint->remote) {
+        endpoint->incarnation = body->origin_incarnation;
+    }
     if (getrandom(&endpoint->cookie, sizeof(endpoint->cookie), 0) !=
         (ssize_t)sizeof(endpoint->cookie)) {
         endpoint->cookie = 0;
@@ -245,6 +257,9 @@ static bool registration_awaited(const struct rbi_request *request,
 static struct rbi_endpoint *registration_holder(const struct rbi_request *request,
                                                 const struct rbi_endpoint *endpoint)
 {
+    if (endpoint->remote && endpoint->remote->hidden) {
+        return rbi_remote_find_hidden(request->daemon, endpoint);
+    }
     const struct rbi_cluster *cluster =
         rbi_registry_cluster(&request->daemon->registry, endpoint->cluster_id);
     return cluster ? rbi_cluster_member(cluster, endpoint->instance) : NULL;
@@ -261,15 +276,31 @@ static void registration_verify_holder(const struct rbi_request *request,
     }
 }
 
+static void registration_replace(const struct rbi_request *request, struct rbi_endpoint *holder)
+{
+    const struct rbi_wire_replaced replaced = {.uid = request->peer->uid};
+    rbi_peer_send(holder->peer, RBI_WIRE_REPLACED, &replaced, 0);
+    holder->replaced = true;
+    rbi_peer_doom(holder->peer, "another has taken its name over");
+    rbi_peers_reap(request->daemon);
+}
+
 /** Ends the instance that has the name, when that is asked for. @return false: it may not */
 static bool registration_take_over(const struct rbi_request *request,
                                    const struct rbi_endpoint *endpoint)
 {
     struct rbi_text why;
     struct rbi_endpoint *holder = registration_holder(request, endpoint);
-    if (!holder || !request->body->registration.takeover ||
-        strcmp(holder->path.bytes, endpoint->path.bytes) != 0) {
+    if (!holder || strcmp(holder->path.bytes, endpoint->path.bytes) != 0) {
         return true; /* free, or refused as ever */
+    }
+    if (holder->remote && !endpoint->remote) {
+        rbi_remote_conflict(request->daemon, holder);
+        registration_replace(request, holder); /* who lives here goes before its like elsewhere */
+        return true;
+    }
+    if (!request->body->registration.takeover) {
+        return true;
     }
     if (!rbi_rights_may_own(request->peer, endpoint, RBI_ACL_TAKEOVER, holder->peer->uid, &why)) {
         rbi_rights_refuse(request, &why);
@@ -279,12 +310,20 @@ static bool registration_take_over(const struct rbi_request *request,
             "path=%s incarnation=%" PRIu32 " uid=%" PRIu32 " by_uid=%" PRIu32 " by_pid=%s",
             holder->path.bytes, holder->incarnation, holder->peer->uid, request->peer->uid,
             rbi_log_pid(&(struct rbi_log_pid){{0}}, request->peer->pid));
-    const struct rbi_wire_replaced replaced = {.uid = request->peer->uid};
-    rbi_peer_send(holder->peer, RBI_WIRE_REPLACED, &replaced, 0);
-    holder->replaced = true;
-    rbi_peer_doom(holder->peer, "another has taken its name over");
-    rbi_peers_reap(request->daemon);
+    registration_replace(request, holder);
     request->daemon->counters.names_taken_over++;
+    return true;
+}
+
+/** Whether a hidden proxy is there already: no cluster would say so. */
+static bool registration_is_twice(const struct rbi_request *request,
+                                  const struct rbi_endpoint *endpoint)
+{
+    if (!endpoint->remote || !endpoint->remote->hidden || !registration_holder(request, endpoint)) {
+        return false;
+    }
+    rbi_request_refuse(request, RBI_CODE_IN_USE, "%.180s of host %s has its proxy already",
+                       endpoint->path.bytes, endpoint->remote->host);
     return true;
 }
 
@@ -297,12 +336,18 @@ static bool registration_enter(const struct rbi_request *request, struct rbi_end
         request->peer->doomed) {
         return false; /* what was told of the holder's end did not reach it */
     }
+    if (registration_is_twice(request, endpoint)) {
+        return false;
+    }
     const int result = rbi_registry_add(request->daemon, endpoint, &why);
     if (result < 0) {
         rbi_request_refuse_errno(request, "registration", result);
         return false;
     }
     if (result != RBI_REGISTRY_OK) {
+        if (endpoint->remote) {
+            rbi_remote_conflict(request->daemon, endpoint);
+        }
         rbi_request_refuse(request, result == RBI_REGISTRY_CLASH ? RBI_CODE_CLASH : RBI_CODE_IN_USE,
                            "%s", why.bytes);
         return false;
@@ -319,6 +364,10 @@ static bool registration_enter(const struct rbi_request *request, struct rbi_end
 static bool registration_make(const struct rbi_request *request, struct rbi_endpoint *endpoint)
 {
     if (!registration_name(request, endpoint)) {
+        return false;
+    }
+    if (request->body->registration.host.length != 0 && rbi_remote_init(request, endpoint) < 0) {
+        rbi_request_refuse_errno(request, "proxy", -ENOMEM);
         return false;
     }
     registration_describe(request, endpoint);
@@ -356,8 +405,9 @@ void rbi_handle_registration(const struct rbi_request *request)
     rbi_rights_forget(peer); /* it has a path by now */
     request->daemon->counters.registrations++;
     rbi_log(endpoint->cluster ? RBI_LOG_INFO : RBI_LOG_DEBUG, "registered",
-            "path=%s incarnation=%" PRIu32 " uid=%" PRIu32 " pid=%s", endpoint->path.bytes,
-            endpoint->incarnation, peer->uid, rbi_log_pid(&(struct rbi_log_pid){{0}}, peer->pid));
+            "path=%s incarnation=%" PRIu32 " uid=%" PRIu32 " pid=%s%s%s", endpoint->path.bytes,
+            endpoint->incarnation, peer->uid, rbi_log_pid(&(struct rbi_log_pid){{0}}, peer->pid),
+            endpoint->remote ? " host=" : "", endpoint->remote ? endpoint->remote->host : "");
     const struct rbi_wire_registered registered = {.cluster = endpoint->cluster_id,
                                                    .instance = endpoint->instance,
                                                    .incarnation = endpoint->incarnation,

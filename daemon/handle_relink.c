@@ -12,7 +12,7 @@ static bool relink_check(const struct rbi_request *request)
 {
     const struct rbi_wire_relink *body = &request->body->relink;
     const struct rbi_endpoint *endpoint = request->peer->endpoint;
-    const uint32_t limit = rbi_quota_limits(&request->daemon->quota, request->peer->uid)->links;
+    const uint32_t limit = rbi_quota_limits(&request->daemon->quota, request->peer->actor)->links;
     if (body->link_id == 0 || body->link_id == UINT64_MAX || body->incarnation == 0 ||
         body->instance <= 0 || body->requester > 1 ||
         (body->cluster == endpoint->cluster_id && body->instance == endpoint->instance)) {
@@ -28,7 +28,7 @@ static bool relink_check(const struct rbi_request *request)
         rbi_text_format(&why,
                         "%.100s of uid %" PRIu32 ": quota.links is used up: limit %" PRIu32
                         ", used %" PRIu32 "; end some, or raise it for this uid",
-                        endpoint->path.bytes, request->peer->uid, limit,
+                        endpoint->path.bytes, request->peer->actor, limit,
                         endpoint->link_count + endpoint->claim_count);
         rbi_request_refuse_quota(request, &why);
         return false;
@@ -41,11 +41,12 @@ static bool relink_charge(const struct rbi_request *request, struct rbi_claim_ch
 {
     const struct rbi_wire_relink *body = &request->body->relink;
     struct rbi_text why;
-    if (rbi_side_charge(request, request->peer->uid, body->side_bytes, &charges->side, &why) != 0) {
+    if (rbi_side_charge(request, request->peer->actor, body->side_bytes, &charges->side, &why) !=
+        0) {
         return false;
     }
     const int result = body->requester
-                           ? rbi_quota_charge(&request->daemon->quota, request->peer->uid,
+                           ? rbi_quota_charge(&request->daemon->quota, request->peer->actor,
                                               RBI_QUOTA_LINKS, 1, &charges->link, &why)
                            : 0;
     if (result > 0) {

@@ -87,7 +87,7 @@ static void inflight_log(struct rbi_peer *peer)
         rbi_log(RBI_LOG_WARNING, "descriptors_in_flight",
                 "uid=%" PRIu32 " unread=%" PRIu64 " limit=%" PRIu64
                 " why=\"clients of this uid do not read what they were sent\" suppressed=%" PRIu64,
-                peer->uid, rbi_shares_used(&inflight->users, peer->uid), inflight->limit,
+                peer->uid, rbi_shares_used(&inflight->users, peer->actor), inflight->limit,
                 suppressed);
     }
 }
@@ -98,10 +98,10 @@ int rbi_inflight_send(
     struct rbi_inflight *inflight = &peer->daemon->inflight;
     if (fd_count > 0) {
         inflight_look(peer);
-        if (fd_count > inflight_room(inflight, peer->uid)) {
+        if (fd_count > inflight_room(inflight, peer->actor)) {
             inflight_look_again(peer->daemon);
         }
-        if (fd_count > inflight_room(inflight, peer->uid)) {
+        if (fd_count > inflight_room(inflight, peer->actor)) {
             inflight_log(peer);
             return -ETOOMANYREFS;
         }
@@ -110,7 +110,7 @@ int rbi_inflight_send(
     if (result < 0 || fd_count == 0) {
         return result;
     }
-    struct rbi_share *share = rbi_share_take(&inflight->users, peer->uid, fd_count);
+    struct rbi_share *share = rbi_share_take(&inflight->users, peer->actor, fd_count);
     if (share) { /* without memory for it they are not counted */
         peer->inflight.share = share;
         peer->inflight.count += fd_count;

@@ -36,15 +36,15 @@ static bool interest_check(const struct rbi_request *request,
 static int interest_charge(struct rbi_peer *peer, struct rbi_charge *charge, struct rbi_text *why)
 {
     struct rbi_quota *quota = &peer->daemon->quota;
-    const uint32_t limit = rbi_quota_limits(quota, peer->uid)->watches;
+    const uint32_t limit = rbi_quota_limits(quota, peer->actor)->watches;
     if (peer->watch_count >= limit) {
         rbi_text_format(why,
                         "uid %" PRIu32 ": quota.watches is used up: limit %" PRIu32
                         " for each endpoint, used %" PRIu32 "; end some, or raise it for this uid",
-                        peer->uid, limit, peer->watch_count);
+                        peer->actor, limit, peer->watch_count);
         return 1;
     }
-    return rbi_quota_charge(quota, peer->uid, RBI_QUOTA_WATCHES, 1, charge, why);
+    return rbi_quota_charge(quota, peer->actor, RBI_QUOTA_WATCHES, 1, charge, why);
 }
 
 void rbi_interest_add(const struct rbi_request *request,

@@ -248,7 +248,8 @@ void rbi_names_enter(struct rbi_names *names, struct rbi_endpoint *endpoint)
 {
     uint32_t at = 0;
     const struct rbi_peer *peer = endpoint->peer;
-    if (names->fd < 0 || !endpoint->cluster || !names_take(names, &endpoint->path, &at)) {
+    if (names->fd < 0 || !endpoint->cluster || endpoint->remote ||
+        !names_take(names, &endpoint->path, &at)) {
         return;
     }
     struct names_record record = {.magic = RECORD_MAGIC,

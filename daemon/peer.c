@@ -239,6 +239,7 @@ static void peer_identify(struct rbi_peer *peer, const struct ucred *credentials
     socklen_t size = sizeof(peer->pidfd);
     peer->uid = credentials->uid;
     peer->gid = credentials->gid;
+    peer->actor = credentials->uid;
     peer->pid = credentials->pid > 0 ? (uint32_t)credentials->pid : 0;
     /* Without it, the end of the connection alone tells of the end of the process: late, when
      * a child has inherited the socket. */

@@ -39,7 +39,8 @@ struct rbi_peer {
     struct rbi_loop_source pid_source;
     uint32_t uid;
     uint32_t gid;
-    uint32_t pid; /* for people to read only; 0 = in another namespace */
+    uint32_t actor; /* whom its charges are for: its uid, or RBI_QUOTA_BRIDGE */
+    uint32_t pid;   /* for people to read only; 0 = in another namespace */
     char program[RBI_PATH_ELEMENT_MAX + 1];
     uint64_t connected_ns;
     struct rbi_charge charge;

@@ -63,7 +63,7 @@ static void peer_stall_over(void *context)
 static bool peer_message_charged(struct rbi_peer *peer, unsigned type)
 {
     if (type == RBI_WIRE_RELINK &&
-        peer->relinks < rbi_quota_limits(&peer->daemon->quota, peer->uid)->links) {
+        peer->relinks < rbi_quota_limits(&peer->daemon->quota, peer->actor)->links) {
         peer->relinks++;
         return false;
     }

@@ -41,6 +41,20 @@ static enum row_result query_row(struct rbi_peer *peer,
 
 /* ---- endpoints ------------------------------------------------------------------------- */
 
+/** Of a proxy: where it is at home. */
+static void query_add_home(struct rbi_wire_row_endpoint *row, const struct rbi_remote *remote)
+{
+    if (remote) {
+        rbi_text_set(&row->host, remote->host);
+        rbi_text_set(&row->via, remote->via);
+        row->cost = remote->cost;
+        row->stale = remote->stale;
+        row->hidden = remote->hidden;
+        row->uid = remote->uid;
+        row->pid = 0;
+    }
+}
+
 static enum row_result query_send_endpoint(struct rbi_peer *peer,
                                            const struct rbi_endpoint *endpoint)
 {
@@ -51,7 +65,7 @@ static enum row_result query_send_endpoint(struct rbi_peer *peer,
         .incarnation = endpoint->incarnation,
         .state = endpoint->state,
         .weight = endpoint->seen.weight,
-        .health = endpoint->health.health,
+        .health = rbi_remote_health(endpoint),
         .ramp = endpoint->health.ramp,
         .panic = endpoint->cluster && rbi_health_panics(endpoint->cluster),
         .uid = endpoint->peer->uid,
@@ -64,6 +78,7 @@ static enum row_result query_send_endpoint(struct rbi_peer *peer,
     rbi_text_set(&row.tags, endpoint->seen.tags);
     rbi_text_set(&row.set, endpoint->seen.set);
     rbi_text_set(&row.idc, endpoint->seen.idc);
+    query_add_home(&row, endpoint->remote);
     return query_row(peer, RBI_WIRE_ROW_ENDPOINT, &row, &endpoint->page_fd, 1);
 }
 

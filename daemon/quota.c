@@ -11,7 +11,30 @@ int rbi_quota_init(struct rbi_quota *quota, const struct rbi_config *config)
 {
     quota->config = config;
     quota->returning = false;
+    rbi_quota_follow(quota);
     return rbi_map_init(&quota->users);
+}
+
+/* Bytes are the bridge's own memory, which its process pays for. */
+#define BRIDGE_BYTES     (UINT64_C(1) << 40)
+#define BRIDGE_CONTROL   10000U /* messages a second, of a proxy */
+#define BRIDGE_CONTROLS  1000000U
+#define BRIDGE_OWN_CONNS 16U /* beside those of its proxies */
+
+void rbi_quota_follow(struct rbi_quota *quota)
+{
+    const struct rbi_bridge_config *bridge = &quota->config->bridge;
+    /* Those that are seen here, and those in whose stead links are asked for: one a stream. */
+    const uint32_t proxies = bridge->limits.instances + bridge->limits.streams;
+    quota->bridge = quota->config->quota;
+    quota->bridge.connections = proxies + BRIDGE_OWN_CONNS;
+    quota->bridge.instances = proxies;
+    quota->bridge.links = bridge->limits.streams;
+    quota->bridge.user_links = bridge->limits.streams;
+    quota->bridge.bytes = BRIDGE_BYTES;
+    quota->bridge.control_per_s = BRIDGE_CONTROL;
+    quota->bridge.user_control_per_s = BRIDGE_CONTROLS;
+    quota->bridge.connects_per_s = proxies; /* they come back all at once */
 }
 
 void rbi_quota_deinit(struct rbi_quota *quota)
@@ -53,7 +76,7 @@ static struct rbi_quota_user *quota_user(struct rbi_quota *quota, uint32_t uid)
 
 const struct rbi_config_limits *rbi_quota_limits(const struct rbi_quota *quota, uint32_t uid)
 {
-    return rbi_config_limits(quota->config, uid);
+    return uid == RBI_QUOTA_BRIDGE ? &quota->bridge : rbi_config_limits(quota->config, uid);
 }
 
 uint64_t rbi_quota_used(struct rbi_quota *quota, uint32_t uid, enum rbi_quota_kind kind)
@@ -101,6 +124,13 @@ int rbi_quota_charge(struct rbi_quota *quota,
     }
     const uint64_t limit = quota_limit(rbi_quota_limits(quota, uid), kind);
     const uint64_t used = user->used[kind];
+    if ((used > limit || amount > limit - used) && uid == RBI_QUOTA_BRIDGE) {
+        rbi_text_format(why,
+                        "bridge: %s are used up: limit %" PRIu64 ", used %" PRIu64
+                        ", asked for %" PRIu64 "; raise bridge.limits",
+                        names[kind], limit, used, amount);
+        return 1;
+    }
     if (used > limit || amount > limit - used) {
         rbi_text_format(why,
                         "uid %" PRIu32 ": quota.%s is used up: limit %" PRIu64 ", used %" PRIu64

@@ -15,6 +15,12 @@
 #include "daemon/map.h"
 #include "daemon/share.h"
 
+/**
+ * Pays for the proxies of other hosts, as if it were a user: what they may hold is what
+ * bridge.limits says, and whoever runs the bridge keeps its own. No process has this uid.
+ */
+#define RBI_QUOTA_BRIDGE UINT32_MAX
+
 enum rbi_quota_kind {
     RBI_QUOTA_CONNECTIONS = 0,
     RBI_QUOTA_INSTANCES = 1,
@@ -39,6 +45,7 @@ struct rbi_quota {
     struct rbi_map users;
     bool returning; /* the daemon is new: all clients of the last one come at once (settle.h) */
     const struct rbi_config *config;
+    struct rbi_config_limits bridge; /* of RBI_QUOTA_BRIDGE; follow config */
 };
 
 /** Zero-initialise; releasing a zeroed or released one does nothing. */
@@ -52,6 +59,8 @@ struct rbi_charge {
 /** @param config  lent; read at each call, so that a reload takes effect */
 RBI_MUST_CHECK int rbi_quota_init(struct rbi_quota *quota, const struct rbi_config *config);
 void rbi_quota_deinit(struct rbi_quota *quota);
+/** The configuration has changed. */
+void rbi_quota_follow(struct rbi_quota *quota);
 
 /** The limits of a user. Lent until the next reload. */
 const struct rbi_config_limits *rbi_quota_limits(const struct rbi_quota *quota, uint32_t uid);

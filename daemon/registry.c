@@ -327,7 +327,7 @@ int rbi_registry_add(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint, s
     if (slot_result < 0) {
         return slot_result;
     }
-    if (endpoint->name_offset != 0) {
+    if (rbi_endpoint_is_member(endpoint)) {
         const int result = registry_join(daemon, endpoint, why);
         if (result != RBI_REGISTRY_OK) {
             rbi_registry_give_slot(registry, endpoint->slot);
@@ -336,7 +336,9 @@ int rbi_registry_add(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint, s
     }
     const bool awaited =
         endpoint->cluster && rbi_unconfirmed_drop(endpoint->cluster, endpoint->instance);
-    endpoint->incarnation = rbi_registry_incarnation(registry, endpoint->incarnation);
+    if (!endpoint->remote) { /* else it is another host's: nothing of ours lies near it */
+        endpoint->incarnation = rbi_registry_incarnation(registry, endpoint->incarnation);
+    }
     endpoint->number = registry->next_number++;
     rbi_list_push_back(&registry->endpoints, &endpoint->in_registry);
     registry->endpoint_count++;
@@ -344,6 +346,23 @@ int rbi_registry_add(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint, s
         registry_publish_or_log(daemon, endpoint->cluster);
     }
     return RBI_REGISTRY_OK;
+}
+
+int rbi_registry_reveal(struct rbi_daemon *daemon,
+                        struct rbi_endpoint *endpoint,
+                        struct rbi_text *why)
+{
+    const int result = registry_join(daemon, endpoint, why);
+    if (result == RBI_REGISTRY_OK && rbi_unconfirmed_drop(endpoint->cluster, endpoint->instance)) {
+        registry_publish_or_log(daemon, endpoint->cluster);
+    }
+    return result;
+}
+
+void rbi_registry_conceal(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint)
+{
+    RBI_ASSERT(!endpoint->visible);
+    registry_leave(daemon, endpoint);
 }
 
 void rbi_registry_remove(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint)

@@ -84,6 +84,14 @@ enum rbi_registry_result {
 };
 RBI_MUST_CHECK int
 rbi_registry_add(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint, struct rbi_text *why);
+/**
+ * Puts a hidden proxy, which is in no cluster, into the one of its path. Not shown by that.
+ * @retval as rbi_registry_add(); it stays as it is then
+ */
+RBI_MUST_CHECK int
+rbi_registry_reveal(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint, struct rbi_text *why);
+/** The way back, of one that others do not see any more. */
+void rbi_registry_conceal(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint);
 /** Takes it out; accepts one that was never in. */
 void rbi_registry_remove(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint);
 /** Number of the next anonymous endpoint, 1..2^31-1. */

@@ -104,8 +104,8 @@ static void relink_take_charges(struct rbi_link *link,
                                 struct rbi_claim_charges *requester,
                                 struct rbi_claim_charges *server)
 {
-    const uint32_t actor = link->requester->peer->uid;
-    if (link->server->peer->uid != actor) {
+    const uint32_t actor = link->requester->peer->actor;
+    if (link->server->peer->actor != actor) {
         link->charges.place = rbi_share_take(&link->server->foreign_links, actor, 1);
         rbi_charge_cause(&server->side, actor);
     }

@@ -132,6 +132,7 @@ void rbi_reload(struct rbi_daemon *daemon)
     const bool liveness_changed =
         memcmp(&next.liveness, &daemon->config.liveness, sizeof(next.liveness)) != 0;
     daemon->config = next;
+    rbi_quota_follow(&daemon->quota);
     rbi_log_set_level(next.daemon.log_level);
     rbi_tokens_load(daemon); /* first: what follows looks at all links again */
     rbi_live_set_file(daemon, &governance);

@@ -52,6 +52,7 @@ static const struct request_entry {
     {RBI_WIRE_MAY_LINK, STAGE_GREETED, rbi_handle_may_link},
     {RBI_WIRE_NODE, STAGE_GREETED, rbi_handle_node},
     {RBI_WIRE_WHO, STAGE_GREETED, rbi_handle_who},
+    {RBI_WIRE_PROXY, STAGE_REGISTERED, rbi_handle_proxy},
     {RBI_WIRE_PLACE, STAGE_REGISTERED, rbi_handle_place},
 };
 

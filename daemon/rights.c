@@ -39,10 +39,20 @@ static struct rbi_acl_subject rights_subject(const struct rbi_peer *peer,
                                              const struct rbi_endpoint *endpoint)
 {
     const struct rbi_endpoint *named = endpoint && endpoint->name_offset != 0 ? endpoint : NULL;
+    if (endpoint && endpoint->remote) {
+        return (struct rbi_acl_subject){.path = named ? named->path.bytes : "",
+                                        .path_length = named ? named->path.length : 0,
+                                        .tags = endpoint->seen.tags,
+                                        .program = "",
+                                        .host = endpoint->remote->host,
+                                        .uid = endpoint->remote->uid,
+                                        .remote = true};
+    }
     return (struct rbi_acl_subject){.path = named ? named->path.bytes : "",
                                     .path_length = named ? named->path.length : 0,
                                     .tags = endpoint ? endpoint->seen.tags : "",
                                     .program = "", /* asked with the cgroup, where it counts */
+                                    .host = peer->daemon->config.bridge.host,
                                     .uid = peer->uid,
                                     .gid = peer->gid,
                                     .privileged =
@@ -56,11 +66,11 @@ static void rights_bind(struct rbi_peer *peer, const struct rbi_acl_subject *who
     struct rbi_acl_subject subject = *who;
     char program[RBI_GLOB_MAX + 1] = "";
     char *text = NULL;
-    if (rights->by_program) {
+    if (rights->by_program && !who->remote) {
         (void)rbi_process_file(peer->pid, peer->pidfd, program, sizeof(program));
     }
     subject.program = program;
-    if (rights->by_cgroup) {
+    if (rights->by_cgroup && !who->remote) {
         size_t length = 0;
         subject.cgroup = rbi_process_cgroup(peer->pid, peer->pidfd, &text, &length);
         subject.cgroup_length = subject.cgroup ? length : 0;
@@ -89,6 +99,16 @@ void rbi_rights_forget(struct rbi_peer *peer)
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
+/** Who is refused: its user, or for a proxy, of whose process nothing is known, its host. */
+static void rights_name(const struct rbi_acl_subject *subject, char *out, size_t size)
+{
+    if (subject->remote) {
+        (void)snprintf(out, size, "host %s", subject->host);
+    } else {
+        (void)snprintf(out, size, "uid %" PRIu32, subject->uid);
+    }
+}
+
 /** @return whether it may; else @p why says by which rule not */
 static bool rights_verdict(const struct rbi_acl *acl,
                            const struct rbi_acl_subject *subject,
@@ -100,15 +120,16 @@ static bool rights_verdict(const struct rbi_acl *acl,
     if (verdict.allow) {
         return true;
     }
+    char who[RBI_HOST_NAME_MAX + 8];
+    rights_name(subject, who, sizeof(who));
     if (verdict.rule == RBI_ACL_NO_RULE) {
         rbi_text_format(why,
-                        "by default uid %" PRIu32 " may not %s %.120s of uid %" PRIu32
+                        "by default %s may not %s %.100s of uid %" PRIu32
                         ": a rule of rights may allow it",
-                        subject->uid, rbi_acl_verb_name(verb), object->path, object->uid);
+                        who, rbi_acl_verb_name(verb), object->path, object->uid);
     } else {
-        rbi_text_format(why, "rule %s: uid %" PRIu32 " may not %s %.130s",
-                        rbi_acl_rule_id(acl, verdict), subject->uid, rbi_acl_verb_name(verb),
-                        object->path);
+        rbi_text_format(why, "rule %s: %s may not %s %.100s", rbi_acl_rule_id(acl, verdict), who,
+                        rbi_acl_verb_name(verb), object->path);
     }
     return false;
 }

@@ -19,7 +19,7 @@ int rbi_side_charge(const struct rbi_request *request,
         rbi_request_refuse(request, RBI_CODE_ARGUMENT, "side is of no possible size");
         return RBI_CODE_DENIED;
     }
-    const int result = rbi_quota_charge_bytes(&request->daemon->quota, request->peer->uid, actor,
+    const int result = rbi_quota_charge_bytes(&request->daemon->quota, request->peer->actor, actor,
                                               side_bytes, charge, why);
     if (result > 0) {
         rbi_request_refuse_quota(request, why);

@@ -13,20 +13,21 @@ new=$(mktemp -d)
 trap 'rm -rf "$new"' EXIT
 
 "$generator" table >"$new/keys"
+"$generator" bridge >"$new/bridge"
 "$generator" policies >"$new/policies"
 "$generator" yaml >"$new/yaml"
 "$generator" man >"$new/man"
 # Each table stands between two marks; everything else in the page is written by hand.
 awk -v folder="$new" '
-    /^<!-- (keys|policies): end/ { inside = 0 }
+    /^<!-- (keys|bridge|policies): end/ { inside = 0 }
     !inside { print }
-    /^<!-- (keys|policies): begin/ {
+    /^<!-- (keys|bridge|policies): begin/ {
         inside = 1
         marks++
-        table = folder "/" ($2 == "keys:" ? "keys" : "policies")
+        table = folder "/" substr($2, 1, length($2) - 1)
         while ((getline line < table) > 0) print line
     }
-    END { if (marks != 2) exit 1 }
+    END { if (marks != 3) exit 1 }
 ' "$doc" >"$new/doc" || { echo "$doc: marks of the tables not found"; exit 1; }
 
 if [ "${3:-}" = --write ]; then

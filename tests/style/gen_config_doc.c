@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes what is known about the configuration from its two tables: "table" and "policies" for
+ * Writes what is known about the configuration from its tables: "table", "bridge", "policies" for
  * docs/configuration.md, "yaml" for configs/ringbusd.yaml, "man" for ringbusd.yaml(5).
  */
 #include "bus/governance.h"
@@ -137,6 +137,11 @@ static void man_page(void)
         ".SH KEYS\n");
     rbi_config_doc(man_key, NULL);
     printf(
+        ".SH OTHER HOSTS\n"
+        "The section bridge joins hosts; without it this host is alone. [] stands for the items\n"
+        "of a list. A change needs a reload.\n");
+    rbi_config_bridge_doc(man_policy, NULL);
+    printf(
         ".SH POLICIES\n"
         "Below these keys stands what holds for clusters, instances and businesses, and who may\n"
         "do what. All entries that match a cluster hold, in order; a later one changes the\n"
@@ -160,6 +165,12 @@ int main(int argc, char **argv)
         rbi_governance_doc(policy_row, NULL);
         return 0;
     }
+    if (argc == 2 && strcmp(argv[1], "bridge") == 0) {
+        printf("| key | type: units | default | range | meaning |\n");
+        printf("| --- | --- | --- | --- | --- |\n");
+        rbi_config_bridge_doc(policy_row, NULL);
+        return 0;
+    }
     if (argc == 2 && strcmp(argv[1], "yaml") == 0) {
         const char *section = NULL;
         printf("# SPDX-License-Identifier: Apache-2.0\n"
@@ -175,6 +186,6 @@ int main(int argc, char **argv)
         man_page();
         return 0;
     }
-    fprintf(stderr, "usage: gen_config_doc table|policies|yaml|man\n");
+    fprintf(stderr, "usage: gen_config_doc table|bridge|policies|yaml|man\n");
     return 2;
 }
