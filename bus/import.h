@@ -19,7 +19,7 @@
  * the host itself can be reached, removes nothing, however long it is lost.
  *
  * Many at once are not believed at once: when more than half of the instances that are known of a
- * cluster, and at least 2 of 4, or all of them, lack their first signal, the second has to wait
+ * cluster, if these are 4 or more, or all of them, are out of sight, the second signal has to wait
  * until mass_hold is over, unless somebody has found that very instance dead, or an operator
  * confirms it. The wait is bounded, so the dead are not kept for ever.
  *
@@ -35,6 +35,8 @@
 #define RBI_IMPORT_ASK_NS     UINT64_C(2000000000)
 #define RBI_IMPORT_ASK_MIN_NS UINT64_C(50000000)
 #define RBI_IMPORT_ASK_MAX_NS UINT64_C(5000000000)
+/** Asked again so long after the last answer: what was lost on the way, unnoticed, is found then. */
+#define RBI_IMPORT_REFRESH_NS UINT64_C(30000000000)
 /** A path that a local instance holds is tried again after so long, later each time. */
 #define RBI_IMPORT_TAKEN_MIN_NS UINT64_C(1000000000)
 #define RBI_IMPORT_TAKEN_MAX_NS UINT64_C(30000000000)
@@ -53,21 +55,25 @@ struct rbi_import_entry {
     void *user;     /* the caller's: the proxy */
     uint32_t state; /* enum rbi_import_state */
     uint32_t host;  /* index of its host */
-    uint32_t next;  /* of the same path, by another host; or in the list of free ones */
+    uint32_t next;  /* in its bucket, or of the free ones */
     uint32_t cluster_next;
+    uint32_t cluster_prev;
     uint32_t dirty_next;
     uint32_t reason; /* GONE: enum rbi_reason */
+    uint32_t list;   /* number of the last list that named it */
     bool queued;     /* something of it is to be told */
     bool shown;      /* registered, as far as the caller was told to */
     bool shown_stale;
     bool changed;
-    bool listed;  /* by the last list that was whole */
-    bool seen;    /* by the list that is being told */
-    bool suspect; /* its link ended, or stays silent */
-    bool held;    /* too many at once: not before hold_until_ns */
-    bool refused; /* the daemon did not take it */
+    bool listed;   /* by the last list that was whole */
+    bool cached;   /* from a file, and nobody has confirmed it yet */
+    bool doubted;  /* out of sight: not listed, or its host cannot be reached */
+    bool held;     /* too many at once: not before hold_until_ns */
+    bool conflict; /* another has its path, and that was told */
+    bool refused;  /* the daemon did not take it */
     uint32_t tries;
     uint64_t retry_ns;
+    uint64_t suspect_ns; /* when its link ended, or was found silent; 0: it is not */
     uint64_t unlisted_ns;
     uint64_t hold_until_ns;
 };
@@ -80,16 +86,22 @@ struct rbi_import_host {
     bool source;          /* and it has answered since: what it lists is current */
     bool asking;          /* an ask has no whole answer yet */
     bool listing;         /* a list of all is being told */
-    bool refused_told;    /* that it was cut */
+    bool whole;           /* all is to be asked for, whatever is known */
+    bool tell_refused;    /* that it was cut */
     uint64_t incarnation; /* of the exporter, 0: none heard */
     uint64_t revision;    /* that all entries of it have */
+    uint64_t list_incarnation;
     uint64_t list_revision;
-    uint64_t reach_ns; /* since when it can be reached, or cannot */
-    uint64_t ask_ns;   /* when to ask, or ask again; UINT64_MAX: not at all */
-    uint32_t ask_tries;
-    uint32_t entries;
-    uint64_t refused;   /* instances for which there was no room, in the last list */
-    uint64_t malformed; /* items that could not be true, ever */
+    uint32_t list_number; /* of its last item */
+    uint64_t reach_ns;    /* since when it can be reached, or cannot */
+    uint64_t ask_ns;      /* when to ask, or ask again; UINT64_MAX: not at all */
+    uint64_t asked_ns;    /* the last time */
+    uint64_t refresh_ns;  /* with a source: when to ask though nothing is known to be missing */
+    uint32_t ask_tries;   /* in a row */
+    uint32_t list;        /* number of the list that is being told, or was */
+    uint32_t entries;     /* with those that are to be removed */
+    uint64_t refused;     /* instances for which there was no room, in the last list */
+    uint64_t malformed;   /* items that could not be true, ever */
 };
 
 enum rbi_import_do {
@@ -105,11 +117,13 @@ enum rbi_import_do {
 
 struct rbi_import_action {
     enum rbi_import_do what;
-    uint32_t host;    /* index */
-    uint32_t entry;   /* index, valid until the next call of any function that changes something */
-    uint32_t reason;  /* REMOVE: enum rbi_reason */
-    bool stale;       /* REGISTER, UPDATE: STALE or UNCONFIRMED */
-    uint64_t cluster; /* HELD */
+    uint32_t host;        /* index */
+    uint32_t entry;       /* index; of REMOVE valid until rbi_import_next() only */
+    uint32_t reason;      /* REMOVE: enum rbi_reason */
+    bool stale;           /* REGISTER, UPDATE: STALE or UNCONFIRMED */
+    uint64_t incarnation; /* ASK: what is known; 0: nothing, or all is wanted again */
+    uint64_t revision;
+    uint64_t cluster; /* HELD; one of its instances is entry */
     uint32_t count;
     uint32_t total;
 };
@@ -119,8 +133,8 @@ struct rbi_import_cluster {
     uint64_t id;      /* 0: free */
     uint32_t first;   /* entry */
     uint32_t entries; /* not GONE */
-    uint32_t doubted; /* of these, that lack their first signal */
-    bool held;        /* the guard is on, and was told */
+    uint32_t doubted; /* of these, out of sight */
+    bool held;        /* the guard is on */
     bool tell;
 };
 
@@ -159,7 +173,8 @@ struct rbi_import {
     uint32_t host_count;
     uint32_t dirty_first;
     uint32_t dirty_last;
-    uint32_t removing; /* told to be removed: freed by the next call */
+    uint32_t removing; /* told to be removed: freed by the next rbi_import_next() */
+    uint32_t tells;    /* clusters with tell */
     uint64_t due_ns;   /* nothing happens by itself before */
 };
 
@@ -188,7 +203,8 @@ RBI_MUST_CHECK int rbi_import_reach(
     struct rbi_import *import, uint64_t host, const char *name, bool reachable, uint64_t now_ns);
 /**
  * A host tells something of its instances.
- * @retval 0; -EPROTO it makes no sense: counted, and nothing was changed; -ENOENT nobody asked it
+ * @retval 0; -EPROTO the instance cannot be true: counted and left out, the rest holds; -ENOENT it
+ *         cannot be reached as far as we know, so nobody has asked it
  */
 RBI_MUST_CHECK int rbi_import_item(struct rbi_import *import,
                                    uint64_t host,
@@ -199,6 +215,8 @@ RBI_MUST_CHECK int rbi_import_item(struct rbi_import *import,
  * though the host may be reached: all of it is STALE until the next whole answer.
  */
 void rbi_import_source_lost(struct rbi_import *import, uint64_t host, uint64_t now_ns);
+/** What was under way to us may be lost: whether something is missing is asked for. */
+void rbi_import_way_changed(struct rbi_import *import, uint64_t host, uint64_t now_ns);
 /** A host leaves in order: so do all of its instances, now. */
 void rbi_import_leave(struct rbi_import *import, uint64_t host, uint64_t now_ns);
 /** From a file of an earlier life: STALE, until its host tells. @retval 0; -ENOSPC; -EINVAL;
@@ -210,14 +228,23 @@ RBI_MUST_CHECK int rbi_import_load(struct rbi_import *import,
                                    uint64_t now_ns);
 /** Its link ended, or its PONGs stay away: a second signal, of no use without the first. */
 void rbi_import_suspect(struct rbi_import *import, uint32_t entry, uint64_t now_ns);
-/** It was heard of end to end: takes a suspicion back. */
+/** It was heard of end to end: takes the suspicion back, which ends by itself after a grace. */
 void rbi_import_alive(struct rbi_import *import, uint32_t entry, uint64_t now_ns);
 /** Its host itself says that there is no such instance: both signals. */
 void rbi_import_dead(struct rbi_import *import, uint32_t entry, uint64_t now_ns);
-/** The daemon did not take it, as a local instance has its path; it is tried again later. */
+/** The daemon did not take it, a local instance has its path perhaps; it is tried again later. */
 void rbi_import_taken(struct rbi_import *import, uint32_t entry, uint64_t now_ns);
-/** An operator confirms removals that wait. @param cluster 0: all. @return how many went on */
-uint32_t rbi_import_confirm(struct rbi_import *import, uint64_t cluster, uint64_t now_ns);
+/**
+ * An operator confirms: who is out of sight is gone.
+ * @param host    0: of all
+ * @param prefix  of paths
+ * @return how many are removed by it
+ */
+uint32_t rbi_import_confirm(struct rbi_import *import,
+                            uint64_t host,
+                            const char *prefix,
+                            size_t prefix_length,
+                            uint64_t now_ns);
 
 /* ---- what is to be done ------------------------------------------------------------------ */
 

@@ -61,8 +61,9 @@ void rbi_import_desk_suspect(struct rbi_import_desk *desk, uint32_t entry);
 void rbi_import_desk_alive(struct rbi_import_desk *desk, uint32_t entry);
 void rbi_import_desk_dead(struct rbi_import_desk *desk, uint32_t entry);
 void rbi_import_desk_taken(struct rbi_import_desk *desk, uint32_t entry);
-/** CONFIRM of a tool. @param cluster 0: all. @return removals that went on */
-uint32_t rbi_import_desk_confirm(struct rbi_import_desk *desk, uint64_t cluster);
+/** CONFIRM of a tool. @param host, prefix  empty: all. @return how many are removed by it */
+uint32_t
+rbi_import_desk_confirm(struct rbi_import_desk *desk, const char *host, const char *prefix);
 /** To look at: hosts, entries, counters. */
 const struct rbi_import *rbi_import_desk_table(const struct rbi_import_desk *desk);
 
