@@ -35,7 +35,7 @@
 #define RBI_IMPORT_ASK_NS     UINT64_C(2000000000)
 #define RBI_IMPORT_ASK_MIN_NS UINT64_C(50000000)
 #define RBI_IMPORT_ASK_MAX_NS UINT64_C(5000000000)
-/** Asked again so long after the last answer: what was lost on the way, unnoticed, is found then. */
+/** Asked again so long after the last answer: that finds what was lost unnoticed. */
 #define RBI_IMPORT_REFRESH_NS UINT64_C(30000000000)
 /** A path that a local instance holds is tried again after so long, later each time. */
 #define RBI_IMPORT_TAKEN_MIN_NS UINT64_C(1000000000)
