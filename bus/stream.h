@@ -49,16 +49,21 @@ enum rbi_stream_state {
 
 struct rbi_stream_terms {
     uint64_t window;         /* bytes */
-    uint64_t open_ns;        /* an OPEN without any answer fails after */
+    uint64_t open_ns;        /* a stream that is not OPEN by then fails */
     uint64_t unreachable_ns; /* a cut ends the stream after */
+    uint64_t start;          /* position at which both lanes begin: 0 outside of tests */
 };
+
+/** Refused for want of a way: OPEN again after so long, twice as long each time. */
+#define RBI_STREAM_RETRY_MIN_NS UINT64_C(50000000)
+#define RBI_STREAM_RETRY_MAX_NS UINT64_C(1000000000)
 
 /** Read it; changed by the functions below. */
 struct rbi_stream {
     enum rbi_stream_state state;
     bool opener;
     bool local;        /* the local link has stood */
-    bool cut;          /* acceptor, OPENING: its connection is gone */
+    bool cut;          /* OPENING: no connection carries it, or it was not sent yet */
     bool told_hold;    /* the local end was told that the way is cut */
     bool local_ended;  /* CLOSE is to be sent, or was */
     bool local_now;    /* without what is still unsent */
@@ -131,7 +136,7 @@ struct rbi_stream_input {
 #define RBI_STREAM_DO_SEND_OPEN 0x020U
 /** OPENED, the same, to where OPEN came from. From here on the stream may send. */
 #define RBI_STREAM_DO_SEND_OPENED 0x040U
-/** REFUSED with actions.id, attempt, code, forgotten. */
+/** REFUSED with actions.id, attempt, code (0: it took too long), forgotten. */
 #define RBI_STREAM_DO_SEND_REFUSED 0x080U
 /** ACK of what is settled, then CLOSE with actions.reason, now, tx.pos, rx.settled, and what the
  *  local endpoint may have seen: rx.put, unless you know better. */
@@ -139,7 +144,7 @@ struct rbi_stream_input {
 /** The local link ends: actions.reason; of its lane [tx.acked, actions.seen) may have been seen,
  *  what lies behind has not. */
 #define RBI_STREAM_DO_END_LOCAL 0x200U
-/** Opener: the local endpoint is refused its link: actions.code. */
+/** Opener: the local endpoint is refused its link: actions.code, or 0: it took too long. */
 #define RBI_STREAM_DO_REFUSE_LOCAL 0x400U
 /** The stream is CLOSED: forget it. */
 #define RBI_STREAM_DO_FORGET 0x800U
@@ -166,9 +171,9 @@ void rbi_stream_init_opener(struct rbi_stream *stream,
                             uint64_t now_ns);
 /**
  * An OPEN came of a stream that is not known, and its pair has none either, or DO_NEW was said.
- * @param open  its input: not again (answer that with REFUSED, forgotten, yourself)
+ * @param open  its input
  * @retval 0        OPENING: have the local link made, feed LINKED or FAILED
- * @retval -EPROTO  it begins behind what it could not have sent yet: refuse it
+ * @retval -EPROTO  it goes on with what was never begun here: answer REFUSED, forgotten
  */
 RBI_MUST_CHECK int rbi_stream_init_acceptor(struct rbi_stream *stream,
                                             const struct rbi_stream_input *open,
