@@ -191,6 +191,9 @@ bool rbi_stream_rx_ack_due(struct rbi_stream_rx *rx, uint64_t now_ns)
 {
     const uint64_t records = rx->settled - rx->told;
     const uint64_t bytes = grant(rx) - rx->granted;
+    if (rx->owed) {
+        return true;
+    }
     if (records == 0 && bytes == 0) {
         rx->wait_ns = 0;
         return false;
@@ -215,6 +218,8 @@ void rbi_stream_rx_ack(struct rbi_stream_rx *rx, uint64_t *position, uint64_t *g
     rx->granted = grant(rx);
     rx->wait_ns = 0;
     rx->asked = false;
+    rx->owed = false;
+    rx->acked = true;
     *position = rx->told;
     *granted = rx->granted;
 }
@@ -225,6 +230,7 @@ bool rbi_stream_rx_cut(struct rbi_stream_rx *rx)
     rx->partial = false;
     rx->skipping = false;
     rx->asked = false;
+    rx->owed = rx->acked;
     return partial;
 }
 

@@ -125,6 +125,8 @@ struct rbi_stream_rx {
     bool asked;       /* set it when DATA or PIECE has RBI_FRAME_F_ASK */
     bool partial;     /* a record has begun, PIECEs of it are to come */
     bool skipping;    /* the same, of a duplicate */
+    bool owed;        /* an ACK may have been lost with a connection: it is to be said again */
+    bool acked;       /* an ACK was ever sent */
     uint64_t begun_size;
     uint64_t piece_at; /* offset of the next PIECE */
     uint64_t piece_end;
@@ -180,7 +182,10 @@ uint64_t rbi_stream_rx_ack_ns(const struct rbi_stream_rx *rx);
 /** The ACK that goes now. */
 void rbi_stream_rx_ack(struct rbi_stream_rx *rx, uint64_t *position, uint64_t *granted);
 
-/** The connection is gone: forgets a record that is not whole. @return whether there was one */
+/**
+ * The connection is gone: forgets a record that is not whole, and says again what it said last.
+ * @return whether there was one
+ */
 bool rbi_stream_rx_cut(struct rbi_stream_rx *rx);
 /**
  * What OPEN or OPENED grants. Begins to count anew; after what was kept of a record that is not
