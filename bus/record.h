@@ -119,6 +119,8 @@ rbi_record_parse(uint32_t meta, const unsigned char *body, uint64_t size, struct
 #define RBI_FEATURE_DEBUG_HOLD UINT64_C(1)
 /** And: who says it answers DRAIN. */
 #define RBI_FEATURE_DRAIN UINT64_C(2)
+/** And: who says it stands for others, and one of its cluster is enough for a broadcast. */
+#define RBI_FEATURE_BROKER UINT64_C(256)
 
 /** Why a link was refused or ended; the same values as enum ringbus_reason. */
 enum rbi_reason {

@@ -7,9 +7,10 @@
 #include <string.h>
 
 #define WORD           8U
-#define PRESENT_MASK   0x1ffU /* of this version */
+#define PRESENT_MASK   0x7ffU /* of this version */
 #define PRIORITY_SHIFT 16U
 #define DIVERTED       (UINT64_C(1) << 18)
+#define UNSURE         (UINT64_C(1) << 19)
 #define TAG_SHIFT      24U
 #define EPOCH_SHIFT    32U
 
@@ -43,10 +44,16 @@ static unsigned fixed_words(uint32_t present)
            ((present & RBI_ATTRIBUTE_ERROR) != 0 ? 1U : 0U);
 }
 
+static unsigned origin_words(const struct rbi_attributes *attributes)
+{
+    return (attributes->present & RBI_ATTRIBUTE_ORIGIN) != 0 ? attributes->origin_words : 0;
+}
+
 /** Words behind the tag. */
 static unsigned last_words(uint32_t present)
 {
-    return (present & RBI_ATTRIBUTE_FIRST) != 0 ? 2U : 0U;
+    return ((present & RBI_ATTRIBUTE_FIRST) != 0 ? 2U : 0U) +
+           ((present & RBI_ATTRIBUTE_DEST) != 0 ? 2U : 0U);
 }
 
 static size_t tag_length(const struct rbi_attributes *attributes)
@@ -59,7 +66,7 @@ static size_t tag_length(const struct rbi_attributes *attributes)
 unsigned rbi_attributes_words(const struct rbi_attributes *attributes)
 {
     return 1U + fixed_words(attributes->present) + tag_words(tag_length(attributes)) +
-           last_words(attributes->present);
+           last_words(attributes->present) + origin_words(attributes);
 }
 
 static unsigned char *put(unsigned char *at, uint64_t word)
@@ -73,7 +80,8 @@ unsigned char *rbi_attributes_encode(const struct rbi_attributes *attributes, un
     const uint32_t present = attributes->present;
     const size_t length = tag_length(attributes);
     at = put(at, (present & PRESENT_MASK) | (uint64_t)attributes->priority << PRIORITY_SHIFT |
-                     (attributes->diverted ? DIVERTED : 0) | (uint64_t)length << TAG_SHIFT |
+                     (attributes->diverted ? DIVERTED : 0) |
+                     (attributes->unsure ? UNSURE : 0) | (uint64_t)length << TAG_SHIFT |
                      (uint64_t)attributes->epoch << EPOCH_SHIFT);
     if ((present & RBI_ATTRIBUTE_METHOD) != 0) {
         at = put(at, attributes->method | (uint64_t)attributes->codec << 32 |
@@ -105,7 +113,15 @@ unsigned char *rbi_attributes_encode(const struct rbi_attributes *attributes, un
         at = put(at, attributes->first_life);
         at = put(at, attributes->first_position);
     }
-    return at;
+    if ((present & RBI_ATTRIBUTE_DEST) != 0) {
+        memcpy(at, &attributes->dest, sizeof attributes->dest);
+        at += sizeof attributes->dest;
+    }
+    const size_t origin = (size_t)origin_words(attributes) * WORD;
+    if (origin != 0) {
+        memcpy(at, attributes->origin, origin);
+    }
+    return at + origin;
 }
 
 /* ---- reading ------------------------------------------------------------------------------ */
@@ -171,6 +187,37 @@ static int take_tag(struct cursor *cursor, size_t length, struct rbi_attributes 
     return 0;
 }
 
+/**
+ * What comes behind the tag.
+ * @param left  words for the origin: those that nobody else takes
+ * @retval 0; -EPROTO
+ */
+static int take_last(struct cursor *cursor, unsigned left, struct rbi_attributes *out)
+{
+    if ((out->present & RBI_ATTRIBUTE_FIRST) != 0) {
+        out->first_life = take(cursor);
+        out->first_position = take(cursor);
+        if (out->first_life == 0) {
+            return -EPROTO;
+        }
+    }
+    if ((out->present & RBI_ATTRIBUTE_DEST) != 0) {
+        take_words(cursor, &out->dest, sizeof out->dest);
+        if (out->dest.cluster == 0) {
+            return -EPROTO;
+        }
+    }
+    if ((out->present & RBI_ATTRIBUTE_ORIGIN) != 0) {
+        out->origin = cursor->at;
+        out->origin_words = left != 0 ? rbi_record_word(cursor->at) & 0xffU : 0;
+        return out->origin_words == 0 || out->origin_words > left ||
+                       out->origin_words > RBI_ORIGIN_WORDS_MAX
+                   ? -EPROTO
+                   : 0;
+    }
+    return 0;
+}
+
 int rbi_attributes_decode(const struct rbi_record *record, struct rbi_attributes *out)
 {
     struct rbi_attributes got;
@@ -183,12 +230,14 @@ int rbi_attributes_decode(const struct rbi_record *record, struct rbi_attributes
     got.present = (uint32_t)head & PRESENT_MASK;
     got.priority = head >> PRIORITY_SHIFT & RBI_PRIORITY_MAX;
     got.diverted = (head & DIVERTED) != 0;
+    got.unsure = (got.present & RBI_ATTRIBUTE_ERROR) != 0 && (head & UNSURE) != 0;
     got.epoch = (got.present & RBI_ATTRIBUTE_EPOCH) != 0 ? (uint16_t)(head >> EPOCH_SHIFT) : 0;
     const bool tagged = (got.present & RBI_ATTRIBUTE_TAG) != 0;
     const size_t length = tagged ? head >> TAG_SHIFT & 0xffU : 0;
+    const unsigned words =
+        1U + fixed_words(got.present) + tag_words(length) + last_words(got.present);
     if (length > RBI_ATTRIBUTE_TAG_MAX || (tagged && length == 0) ||
-        1U + fixed_words(got.present) + tag_words(length) + last_words(got.present) >
-            record->attribute_words) {
+        words > record->attribute_words) {
         return -EPROTO;
     }
     take_fixed(&cursor, &got);
@@ -197,12 +246,8 @@ int rbi_attributes_decode(const struct rbi_record *record, struct rbi_attributes
         (tagged && take_tag(&cursor, length, &got) != 0)) {
         return -EPROTO;
     }
-    if ((got.present & RBI_ATTRIBUTE_FIRST) != 0) {
-        got.first_life = take(&cursor);
-        got.first_position = take(&cursor);
-        if (got.first_life == 0) {
-            return -EPROTO;
-        }
+    if (take_last(&cursor, record->attribute_words - words, &got) != 0) {
+        return -EPROTO;
     }
     *out = got;
     return 0;

@@ -8,7 +8,8 @@
  *   word 0  bits  0..15  which fields follow (RBI_ATTRIBUTE_*), in the order of their bits
  *           bits 16..17  priority
  *           bit  18      diverted: it is for another instance, which could not be reached
- *           bits 19..23  zero when sent, ignored when received
+ *           bit  19      with ERROR: it may have been handled
+ *           bits 20..23  zero when sent, ignored when received
  *           bits 24..31  bytes of the tag
  *           bits 32..47  epoch, with RBI_ATTRIBUTE_EPOCH
  *           bits 48..63  zero when sent, ignored when received
@@ -21,9 +22,12 @@
  *   ERROR     error i32, below 0 | retry after u32, milliseconds
  *   TAG       its bytes, in whole words
  *   FIRST     link life u64 | position u64
+ *   DEST      PIDF of whom it is for, beyond its receiver, which is a broker
+ *   ORIGIN    where it began, and which brokers it has passed (bus/origin.h)
  *
  * What a later version adds has bits and words behind these: a reader skips both.
  */
+#include "bus/origin.h"
 #include "bus/record.h"
 
 #define RBI_ATTRIBUTE_METHOD   0x01U
@@ -35,18 +39,22 @@
 #define RBI_ATTRIBUTE_TAG      0x40U
 #define RBI_ATTRIBUTE_EPOCH    0x80U /* in word 0 */
 #define RBI_ATTRIBUTE_FIRST    0x100U
+#define RBI_ATTRIBUTE_DEST     0x200U
+#define RBI_ATTRIBUTE_ORIGIN   0x400U
 
 #define RBI_ATTRIBUTE_TAG_MAX    63U
 #define RBI_ATTRIBUTE_LABELS_MAX 4U
 #define RBI_PRIORITY_MAX         3U
 /** Most words that one sender writes. */
-#define RBI_ATTRIBUTE_WORDS_MAX (1U + 1U + 2U + 1U + 1U + 3U + 1U + 8U + 2U)
+#define RBI_ATTRIBUTE_WORDS_MAX                                                                    \
+    (1U + 1U + 2U + 1U + 1U + 3U + 1U + 8U + 2U + 2U + RBI_ORIGIN_WORDS_MAX)
 
 /** Attributes of a message. A field whose bit is not in `present` is zero. */
 struct rbi_attributes {
     uint32_t present; /* RBI_ATTRIBUTE_* */
     uint8_t priority; /* 0 lowest, to RBI_PRIORITY_MAX */
     bool diverted;
+    bool unsure; /* with an error: it may have been handled, or may be yet */
     uint16_t epoch; /* low bits of the epoch of the cluster's snapshot that the sender chose by */
     uint32_t method;
     uint16_t codec;
@@ -56,13 +64,20 @@ struct rbi_attributes {
     uint64_t sent_ns;
     unsigned char trace[16];
     uint64_t span;
-    int32_t error; /* in an ERROR: enum ringbus_error of a receiver that has not handled it */
+    int32_t error; /* in an ERROR: enum ringbus_error of why it was not handled, or may not be */
     uint32_t retry_after_ms;
     char tag[RBI_ATTRIBUTE_TAG_MAX + 1]; /* terminated */
     /* Sent again over a relayed link, to the life that may have had it: where it lay when it was
      * sent first. */
     uint64_t first_life;     /* of that link: as READY named it; not 0 */
     uint64_t first_position; /* in the sender's lane of it */
+    struct rbi_pidf dest;
+    /*
+     * As rbi_origin_encode() writes it, to be sent; of a record that came not read yet, for
+     * rbi_origin_decode(). Lives as long as what it points into: not with a copy of this.
+     */
+    const unsigned char *origin;
+    uint32_t origin_words; /* at most RBI_ORIGIN_WORDS_MAX */
 };
 
 /** Whether a tag is one: 1 to RBI_ATTRIBUTE_TAG_MAX visible bytes of ASCII without comma. */

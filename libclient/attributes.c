@@ -111,6 +111,10 @@ say(const struct ringbus_message_options *options, uint64_t now_ns, struct rbi_a
         memcpy(out->trace, options->trace_id, sizeof out->trace);
         out->span = options->span_id;
     }
+    if (options->dest.cluster != 0) {
+        out->present |= RBI_ATTRIBUTE_DEST;
+        memcpy(&out->dest, &options->dest, sizeof out->dest);
+    }
     if (options->tag != NULL && options->tag[0] != '\0') {
         out->present |= RBI_ATTRIBUTE_TAG;
         memcpy(out->tag, options->tag, strnlen(options->tag, RBI_ATTRIBUTE_TAG_MAX));
@@ -194,7 +198,7 @@ int rbi_attributes_send(struct ringbus *bus,
     }
     int r = rbi_attributes_resolve(bus, to, &by, attributes, &end);
     if (r == 0) {
-        out->record_flags = RBI_RECORD_ANY;
+        out->record_flags |= RBI_RECORD_ANY;
         r = rbi_send_new(bus, end, out);
     }
     rbi_count(bus, RBI_COUNTER_diverted, r >= 0 && attributes->diverted ? 1 : 0);
@@ -269,6 +273,7 @@ void rbi_attributes_show(const struct rbi_attributes *from, struct ringbus_attri
     out->sent_ns = from->sent_ns;
     memcpy(out->trace_id, from->trace, sizeof out->trace_id);
     out->span_id = from->span;
+    out->dest = rbi_addr(&from->dest);
 }
 
 int rbi_attributes_view(const struct rbi_record *record, struct rbi_view *view)
@@ -310,6 +315,12 @@ int rbi_refusal_of(const struct ringbus *bus, const struct ringbus_message *answ
     }
     /* A code of a later release says no more than that it failed. */
     return ringbus_error_kind(attributes->error) != RINGBUS_ERROR_NONE ? attributes->error : 0;
+}
+
+bool rbi_refusal_unsure(const struct ringbus *bus, const struct ringbus_message *answer)
+{
+    const struct rbi_attributes *attributes = answer_attributes(bus, answer);
+    return attributes != NULL && attributes->unsure;
 }
 
 uint32_t rbi_refusal_retry_ms(const struct ringbus *bus, const struct ringbus_message *answer)

@@ -77,6 +77,8 @@ bool rbi_attributes_expired(const struct ringbus *bus, const struct rbi_view *vi
 
 /** Why the receiver of a request says that it did not handle it; 0: it does not say so. */
 int rbi_refusal_of(const struct ringbus *bus, const struct ringbus_message *answer);
+/** And whether a handler may have had it all the same, behind the broker that says so. */
+bool rbi_refusal_unsure(const struct ringbus *bus, const struct ringbus_message *answer);
 uint32_t rbi_refusal_retry_ms(const struct ringbus *bus, const struct ringbus_message *answer);
 /** Says so. As ringbus_reply_refused(). */
 int rbi_reply_refused(struct ringbus *bus,

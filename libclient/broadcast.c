@@ -94,11 +94,31 @@ static int send_to_each(struct ringbus *bus,
     return taken;
 }
 
+/* The same where some stand for others: of these one, the first that has room. */
+static int send_to_mixed(struct ringbus *bus,
+                         struct rbi_end *const *ends,
+                         unsigned count,
+                         const struct rbi_outgoing *out)
+{
+    int taken = 0;
+    bool brought = false;
+    for (unsigned i = 0; i < count; i++) {
+        struct rbi_end *end = ends[i];
+        if (end->loop || !end->usable || (end->broker && brought)) {
+            continue;
+        }
+        const bool took = rbi_send_new(bus, end, out) == 0;
+        brought = brought || (took && end->broker);
+        taken += took;
+    }
+    return taken;
+}
+
 /* One copy for all: a large payload is written into one chunk, whoever reads it. */
 static int share_chunk(struct ringbus *bus, struct rbi_outgoing *out, struct rbi_chunk *chunk)
 {
     chunk->idx = RBI_CHUNK_NONE;
-    out->record_flags = RBI_RECORD_BROADCAST;
+    out->record_flags |= RBI_RECORD_BROADCAST;
     if (out->chunk != RBI_CHUNK_NONE || out->size <= bus->inline_max) {
         return 0;
     }
@@ -127,7 +147,8 @@ int rbi_send_to_all(struct ringbus *bus,
     if (r != 0 || count == 0) {
         return r;
     }
-    const int taken = send_to_each(bus, ends, count, out);
+    const int taken = RBI_UNLIKELY(bus->brokers) ? send_to_mixed(bus, ends, count, out)
+                                                 : send_to_each(bus, ends, count, out);
     let_go(bus, &chunk);
     return taken;
 }
@@ -162,6 +183,7 @@ send_to_members(struct ringbus *bus, const struct rbi_cluster *cluster, struct r
 {
     struct rbi_chunk chunk;
     int taken = 0;
+    bool brought = false; /* to one that stands for others: the other such do not get it */
     int r = share_chunk(bus, out, &chunk);
     if (r != 0) {
         return r;
@@ -173,9 +195,12 @@ send_to_members(struct ringbus *bus, const struct rbi_cluster *cluster, struct r
         if (member->incarnation == 0 || (self && (out->flags & RINGBUS_WITH_SELF) == 0)) {
             continue;
         }
-        const int verdict = rbi_reach_verdict(member, out->flags);
+        int verdict = rbi_reach_verdict(member, out->flags);
+        const bool broker = member->end != NULL && member->end->broker;
+        verdict = verdict == 0 && broker && brought ? RINGBUS_E_NO_MATCH : verdict;
         r = verdict == 0 ? rbi_send_new(bus, member->end, out) : verdict;
         taken += r == 0;
+        brought = brought || (broker && r == 0);
         note(out->report, cluster, member, verdict == 0, r);
     }
     let_go(bus, &chunk);
@@ -197,8 +222,7 @@ int rbi_send_all(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_
     return rbi_send_to_all(bus, cluster->ready, cluster->ready_count, out);
 }
 
-/* @return false: no version of ours asks for it */
-static bool begin_report(struct ringbus *bus, struct ringbus_broadcast *result)
+bool rbi_broadcast_begin(struct ringbus *bus, struct ringbus_broadcast *result)
 {
     if (result == NULL || result->struct_size < sizeof *result ||
         (result->each == NULL && result->each_max > 0)) {
@@ -229,7 +253,7 @@ int ringbus_broadcast(struct ringbus *bus,
     }
     if (to == NULL || to->instance >= 0) {
         r = rbi_fail(bus, RINGBUS_E_ARGUMENT, "a broadcast goes to RINGBUS_ALL");
-    } else if (!begin_report(bus, result)) {
+    } else if (!rbi_broadcast_begin(bus, result)) {
         r = RINGBUS_E_ARGUMENT;
     } else {
         r = rbi_send_sum(bus, parts, part_count, &out.size);

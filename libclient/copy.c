@@ -5,10 +5,15 @@
 #include "libclient/internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct rbi_copy *rbi_copy_new(const struct ringbus_addr *to, const struct rbi_outgoing *out)
 {
-    struct rbi_copy *copy = malloc(sizeof *copy + out->size);
+    const struct rbi_attributes *said = out->attributes;
+    const bool origin = said != NULL && (said->present & RBI_ATTRIBUTE_ORIGIN) != 0;
+    const size_t size = rbi_align_up(out->size, sizeof(uint64_t));
+    const size_t origin_size = origin ? said->origin_words * sizeof(uint64_t) : 0;
+    struct rbi_copy *copy = malloc(sizeof *copy + size + origin_size);
     if (copy == NULL) {
         return NULL;
     }
@@ -18,9 +23,13 @@ struct rbi_copy *rbi_copy_new(const struct ringbus_addr *to, const struct rbi_ou
     copy->key = out->key;
     copy->flags = out->flags & ~RINGBUS_MORE;
     copy->record_flags = out->record_flags;
-    copy->attributed = out->attributes != NULL;
+    copy->attributed = said != NULL;
     if (copy->attributed) {
-        copy->attributes = *out->attributes;
+        copy->attributes = *said;
+    }
+    if (origin) {
+        memcpy(copy->payload + size, said->origin, origin_size);
+        copy->attributes.origin = copy->payload + size;
     }
     copy->part_count = out->part_count;
     copy->size = out->size;

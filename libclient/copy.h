@@ -20,7 +20,7 @@ struct rbi_copy {
     unsigned flags; /* RINGBUS_*, without MORE */
     unsigned record_flags;
     bool attributed;
-    struct rbi_attributes attributes; /* with attributed */
+    struct rbi_attributes attributes; /* with attributed; its origin lies behind the payload */
     unsigned part_count;
     uint64_t part_sizes[RINGBUS_PARTS_MAX];
     uint64_t size;

@@ -67,6 +67,7 @@ struct rbi_end {
     bool muted;        /* it rang too often for nothing: its bell is not listened to for a while */
     bool gated;        /* each message is looked at (gate.h): it is never flowing */
     bool held;         /* the next message stays in the lane for a while */
+    bool broker;       /* it stands for others (READY) */
     bool hung_up;      /* the peer has ended its side of the bell: it reads our memory no more */
     bool residue;      /* the link has ended, some of its payloads have not (residue.c) */
     int bell;          /* our end of the pair; -1 for the loop */

@@ -52,7 +52,16 @@ static bool send_control(struct ringbus *bus,
 
 static uint64_t features(const struct ringbus *bus)
 {
-    return RBI_FEATURE_DRAIN | (bus->hold ? RBI_FEATURE_DEBUG_HOLD : 0);
+    return RBI_FEATURE_DRAIN | (bus->hold ? RBI_FEATURE_DEBUG_HOLD : 0) |
+           (bus->broker ? RBI_FEATURE_BROKER : 0);
+}
+
+/* What the peer's READY, or its answer to ours, says that it can do. */
+static void take_features(struct ringbus *bus, struct rbi_end *end, uint64_t said)
+{
+    end->drain.understood = (said & RBI_FEATURE_DRAIN) != 0;
+    end->broker = (said & RBI_FEATURE_BROKER) != 0;
+    bus->brokers = bus->brokers || end->broker;
 }
 
 static bool send_ready(struct ringbus *bus, struct rbi_end *end)
@@ -107,7 +116,7 @@ static bool send_refused(struct ringbus *bus, struct rbi_end *end)
 {
     unsigned char payload[RBI_CONTROL_BODY_MAX];
     const struct rbi_refused_body refused = {
-        .error = RINGBUS_E_DENIED, .method = end->refused.method, .count = end->refused.count};
+        .error = end->refused.error, .method = end->refused.method, .count = end->refused.count};
     const uint64_t size = rbi_refused_encode(&refused, payload);
     return send_control(bus, end, RBI_RECORD_REFUSED, 0, payload, size);
 }
@@ -364,7 +373,7 @@ static void on_ready(struct ringbus *bus, struct rbi_end *end, const struct rbi_
         rbi_link_terms_check(&input.terms) != 0 || bus->closing) {
         input.reason = RBI_REASON_REFUSED;
     }
-    end->drain.understood = (ready.features & RBI_FEATURE_DRAIN) != 0;
+    take_features(bus, end, ready.features);
     rbi_end_step(bus, end, &input);
     rbi_drain_greet(bus, end);
 }
@@ -390,7 +399,7 @@ static void on_ready_ack(struct ringbus *bus, struct rbi_end *end, const struct 
         report_up(bus, end);
         return;
     }
-    end->drain.understood = (ack.features & RBI_FEATURE_DRAIN) != 0;
+    take_features(bus, end, ack.features);
     rbi_end_step(bus, end, &input);
 }
 

@@ -120,6 +120,14 @@ void rbi_gate_look(struct ringbus *bus)
 
 /* ---- a message of a gated link -------------------------------------------------------- */
 
+void rbi_gate_hold(struct ringbus *bus, struct rbi_end *end, uint64_t until_ns)
+{
+    end->held = true;
+    end->held_until_ns = until_ns;
+    bus->gate.due_ns = rbi_min_u64(bus->gate.due_ns, until_ns);
+    rbi_deadline_at_most(bus, bus->gate.due_ns);
+}
+
 static struct rbi_gate_verdict
 limit(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record, uint32_t method)
 {
@@ -142,10 +150,7 @@ limit(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record,
         return (struct rbi_gate_verdict){.error = RINGBUS_E_LIMITED,
                                          .retry_ms = rbi_ms_of(verdict.wait_ns) + 1};
     }
-    end->held = true;
-    end->held_until_ns = question.now_ns + verdict.wait_ns;
-    bus->gate.due_ns = rbi_min_u64(bus->gate.due_ns, end->held_until_ns);
-    rbi_deadline_at_most(bus, bus->gate.due_ns);
+    rbi_gate_hold(bus, end, question.now_ns + verdict.wait_ns);
     return (struct rbi_gate_verdict){.hold = true};
 }
 

@@ -68,6 +68,8 @@ void rbi_gate_waited(struct ringbus *bus, uint64_t sent_ns);
 void rbi_gate_enter(struct ringbus *bus);
 /** It has taken something, or there is something to judge. @param whole  from every link */
 void rbi_gate_leave(struct ringbus *bus, bool whole);
+/** What comes next of this link stays in its lane; ringbus_wait() does not return for it before. */
+void rbi_gate_hold(struct ringbus *bus, struct rbi_end *end, uint64_t until_ns);
 /** Lets go of what is due. @return when to look again */
 uint64_t rbi_gate_tick(struct ringbus *bus, uint64_t now_ns);
 

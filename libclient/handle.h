@@ -71,6 +71,7 @@ struct ringbus {
     bool probing;       /* a request may be the probe that the daemon asked for */
     bool polling;       /* inside ringbus_poll(), which prepares an external loop at its end */
     uint8_t measured;   /* RBI_MEASURED: how long messages wait, and polls are apart (gate.h) */
+    bool brokers;       /* some peer stands for others, or did: a broadcast asks which */
     bool chunk_starved; /* a send found no chunk, or no slot for one */
     uint64_t returned;  /* references and chunks that came back so far */
     uint64_t returned_until; /* of them, when chunk_starved was set */
@@ -156,6 +157,7 @@ struct ringbus {
     bool hold_from_daemon;  /* neither option nor environment says so */
     bool directory_mapped;
     bool closing;             /* also when another has taken our name over (rights.c) */
+    bool broker;              /* we stand for others: messages may be left where they are */
     bool takeover;            /* REGISTER asks for the name of a living instance as well */
     bool daemon_lost_pending; /* events that the next poll reports */
     bool daemon_back_pending;

@@ -293,6 +293,7 @@ static void init_fields(struct ringbus *bus, const struct ringbus_options *optio
     bus->user = options->user;
     bus->busy_mode = options->mode == RINGBUS_MODE_BUSY;
     bus->takeover = options->takeover != 0;
+    bus->broker = options->broker != 0;
     if (getrandom(&bus->random, sizeof bus->random, GRND_NONBLOCK) != sizeof bus->random) {
         bus->random = bus->now_ns ^ (uint64_t)(uintptr_t)bus;
     }

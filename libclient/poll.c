@@ -79,6 +79,38 @@ static __attribute__((noinline)) int dispatch_attributed(struct ringbus *bus,
     return 0;
 }
 
+/* Of an endpoint that stands for others: its handler may leave the message where it is. As deliver() */
+static __attribute__((noinline)) int
+deliver_deferrable(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record)
+{
+    struct rbi_view view;
+    const struct rbi_peer_pool *pool = end->peer_pool;
+    int r = rbi_view_fill_inline(end, record, pool != NULL ? pool->base : NULL,
+                                 pool != NULL ? pool->bytes : 0, true, &view);
+    r = r != 0 ? rbi_receive_anew(bus, end, record, &view) : 0;
+    if (r != 0) {
+        return r;
+    }
+    rbi_events_flush(bus);
+    end->held = false;
+    view.deferrable = true;
+    view.deferred = false;
+    if ((record->flags & RBI_RECORD_ATTRIBUTES) != 0) {
+        r = dispatch_attributed(bus, end, record, &view);
+    } else {
+        dispatch(bus, end, record, &view);
+    }
+    if (r == 0 && view.deferred) {
+        bus->counters[RBI_COUNTER_received]--; /* it comes once more */
+        bus->counters[RBI_COUNTER_received_bytes] -= view.message.size;
+        return RBI_LANE_EMPTY;
+    }
+    if (r == 0 && view.referenced && !view.kept) {
+        rbi_returns_put(&end->returns, (uint32_t)view.slot);
+    }
+    return r;
+}
+
 /*
  * Untrusted record. @p rare  a constant: whether it may be a reference, or have attributes.
  * 0; RBI_LANE_EMPTY: not now; -EPROTO
@@ -94,13 +126,16 @@ deliver(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *recor
         pool_bytes = end->peer_pool->bytes;
     }
     if (RBI_UNLIKELY(!end->flowing)) {
-        const int first = rbi_receive_first(end);
+        const int first = rbi_receive_first(bus, end);
         if (first != 0) {
             return first;
         }
         const int checked = rbi_receive_check(bus, end, record);
         if (checked != RBI_RECEIVE_PASSES) {
             return checked;
+        }
+        if (bus->broker) {
+            return deliver_deferrable(bus, end, record);
         }
     }
     int r = rbi_view_fill_inline(end, record, pool, pool_bytes, rare, &view);

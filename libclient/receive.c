@@ -36,7 +36,7 @@ int rbi_receive_starve(struct ringbus *bus, struct rbi_end *end, int r)
     return RBI_LANE_EMPTY;
 }
 
-int rbi_receive_first(struct rbi_end *end)
+int rbi_receive_first(const struct ringbus *bus, struct rbi_end *end)
 {
     if (end->phase == RBI_END_LEAVING && !end->reported_up) {
         /* We ended the link while the peer took it for READY: what it sent goes back to it. */
@@ -47,7 +47,8 @@ int rbi_receive_first(struct rbi_end *end)
         return -EPROTO; /* a message before READY, or behind one that was refused */
     }
     /* One that was parsed lies in the first mapping; without the second the next tries again. */
-    end->flowing = rbi_end_open_rx(end) == 0 && end->usable && end->may_get == NULL && !end->gated;
+    end->flowing = rbi_end_open_rx(end) == 0 && end->usable && end->may_get == NULL && !end->gated &&
+                   !bus->broker;
     return 0;
 }
 
@@ -101,7 +102,7 @@ static RBI_COLD int refuse(struct ringbus *bus,
         /* Without room its own clock tells the sender. */
         (void)rbi_reply_refused(bus, &view.message.reply_to, why->error, why->retry_ms);
     } else if (why->error == RINGBUS_E_DENIED) {
-        rbi_refused_note(bus, end, method_of(record));
+        rbi_refused_note(bus, end, RINGBUS_E_DENIED, method_of(record));
     }
     if (view.referenced) {
         rbi_returns_put(&end->returns, (uint32_t)view.slot);

@@ -19,7 +19,7 @@ RBI_COLD int rbi_receive_starve(struct ringbus *bus, struct rbi_end *end, int r)
  * A message on a link that is not flowing: it is the first, or nobody may send one. 0; -EPROTO;
  * RBI_LANE_EMPTY: none of it is for us
  */
-RBI_COLD int rbi_receive_first(struct rbi_end *end);
+RBI_COLD int rbi_receive_first(const struct ringbus *bus, struct rbi_end *end);
 /** A reference that cannot be right: it may be the first one. 0; RBI_LANE_EMPTY; -EPROTO */
 RBI_COLD int rbi_receive_anew(struct ringbus *bus,
                               struct rbi_end *end,

@@ -24,9 +24,10 @@ uint64_t rbi_refused_due_ns(const struct rbi_end *end)
 
 /* ---- saying --------------------------------------------------------------------------------- */
 
-void rbi_refused_note(struct ringbus *bus, struct rbi_end *end, uint32_t method)
+void rbi_refused_note(struct ringbus *bus, struct rbi_end *end, int error, uint32_t method)
 {
     end->refused.count++;
+    end->refused.error = error;
     end->refused.method = method;
     if (is_due(end->refused.count, end->refused.said_ns, bus->now_ns)) {
         end->pending |= RBI_PENDING_REFUSED;
@@ -46,13 +47,41 @@ void rbi_refused_said(struct ringbus *bus, struct rbi_end *end)
     end->refused.said_ns = bus->now_ns;
 }
 
+/* Errors that a receiver may drop a message for. */
+static bool is_told(int error)
+{
+    const enum ringbus_error_kind kind = ringbus_error_kind(error);
+    return kind == RINGBUS_ERROR_RETRY || kind == RINGBUS_ERROR_GONE ||
+           kind == RINGBUS_ERROR_DENIED;
+}
+
+int ringbus_refuse(struct ringbus *bus, const struct ringbus_addr *peer, int error, uint32_t method)
+{
+    int r = rbi_enter(bus);
+    if (r != 0) {
+        return r;
+    }
+    struct rbi_end *end =
+        peer != NULL ? rbi_end_find(bus, peer->cluster, peer->instance) : NULL;
+    if (peer == NULL || !is_told(error)) {
+        r = rbi_fail(bus, RINGBUS_E_ARGUMENT, "%s does not say why a message was dropped",
+                     ringbus_error_name(error));
+    } else if (end == NULL || !end->usable || end->peer.incarnation != peer->incarnation) {
+        r = rbi_fail(bus, RINGBUS_E_PEER_GONE, "there is no link to who sent the message");
+    } else {
+        rbi_refused_note(bus, end, error, method);
+    }
+    rbi_leave(bus);
+    return r;
+}
+
 /* ---- telling -------------------------------------------------------------------------------- */
 
 static void tell(struct ringbus *bus, struct rbi_end *end)
 {
     struct rbi_refused *refused = &end->refused;
     struct rbi_queued_event *event = rbi_emit_simple(bus, RINGBUS_EVENT_REFUSED, &end->peer,
-                                                     end->path, RBI_REASON_NONE, RINGBUS_E_DENIED);
+                                                     end->path, RBI_REASON_NONE, refused->told_error);
     if (event != NULL) {
         event->count = refused->told_count;
         event->method = refused->told_method;
@@ -78,9 +107,10 @@ void rbi_refused_record(struct ringbus *bus, struct rbi_end *end, const struct r
     struct rbi_refused *refused = &end->refused;
     /* Whatever it says, it is one event a period, and no more than we have sent. */
     const uint64_t most = bus->counters[RBI_COUNTER_sent];
-    if (body.error != RINGBUS_E_DENIED || body.count == 0) {
+    if (!is_told(body.error) || body.count == 0) {
         return; /* a reason of a later version */
     }
+    refused->told_error = body.error;
     refused->told_count = rbi_min_u64(refused->told_count + rbi_min_u64(body.count, most), most);
     refused->told_method = body.method;
     if (is_due(refused->told_count, refused->told_ns, bus->now_ns)) {

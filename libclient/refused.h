@@ -2,9 +2,10 @@
 #ifndef RINGBUS_LIBCLIENT_REFUSED_H
 #define RINGBUS_LIBCLIENT_REFUSED_H
 /*
- * libclient/refused.h - one-way messages that their receiver drops for want of a right: nobody
- * waits for an answer to them, so their sender is told in a record of its own (REFUSED), once a
- * second and link at most, with how many they were since. Requests are answered one by one.
+ * libclient/refused.h - one-way messages that their receiver drops, for want of a right or because
+ * a broker cannot pass them on: nobody waits for an answer to them, so their sender is told in a
+ * record of its own (REFUSED), once a second and link at most, with how many they were since.
+ * Requests are answered one by one.
  */
 #include <stdint.h>
 
@@ -16,14 +17,16 @@ struct ringbus;
 struct rbi_refused {
     uint64_t count;  /* dropped, and their sender does not know yet */
     uint32_t method; /* of the last of them */
+    int error;       /* the same */
     uint64_t said_ns;
     uint64_t told_count; /* the peer has dropped, and the application does not know yet */
     uint32_t told_method;
+    int told_error;
     uint64_t told_ns;
 };
 
-/** A message of the peer's was dropped, RINGBUS_E_DENIED. */
-void rbi_refused_note(struct ringbus *bus, struct rbi_end *end, uint32_t method);
+/** A message of the peer's was dropped, for that error. */
+void rbi_refused_note(struct ringbus *bus, struct rbi_end *end, int error, uint32_t method);
 /** We end the link: what was not said yet is said before. */
 void rbi_refused_last(struct rbi_end *end);
 /** It has ended, and all that came over it was read: what was not told yet is told now. */

@@ -42,7 +42,7 @@ static inline int send_request(struct ringbus *bus,
         rbi_count(bus, RBI_COUNTER_too_big, 1);
         return rbi_fail_fast(bus, RINGBUS_E_TOO_BIG, NULL, out->size);
     }
-    out->record_flags = to->instance == RINGBUS_ANY ? RBI_RECORD_ANY : 0U;
+    out->record_flags |= to->instance == RINGBUS_ANY ? RBI_RECORD_ANY : 0U;
     int r = resolve(bus, to, out, said, &end);
     if (r == 0) {
         r = rbi_calls_start(bus, end, timeout_ns, on_reply, context, &out->tag);
@@ -57,6 +57,17 @@ static inline int send_request(struct ringbus *bus,
     }
     rbi_count(bus, RBI_COUNTER_requests, 1);
     return 1;
+}
+
+int rbi_request_send(struct ringbus *bus,
+                     const struct ringbus_addr *to,
+                     struct rbi_outgoing *out,
+                     struct rbi_attributes *said,
+                     uint64_t timeout_ns,
+                     ringbus_reply_fn on_reply,
+                     void *context)
+{
+    return send_request(bus, to, out, said, timeout_ns, on_reply, context);
 }
 
 /* A request that says nothing of itself, from the handler of a message that does. */
@@ -159,7 +170,7 @@ int ringbus_request(struct ringbus *bus,
     return r;
 }
 
-static int answer(struct ringbus *bus, const struct ringbus_reply_to *to, struct rbi_outgoing *out)
+int rbi_answer(struct ringbus *bus, const struct ringbus_reply_to *to, struct rbi_outgoing *out)
 {
     if (to == NULL || to->id == 0) {
         return rbi_fail(bus, RINGBUS_E_NOT_REQUEST, "the message is not a request");
@@ -203,7 +214,7 @@ int ringbus_reply(struct ringbus *bus,
     if (data == NULL && size > 0) {
         r = rbi_fail(bus, RINGBUS_E_ARGUMENT, "%zu bytes at NULL", size);
     } else {
-        r = answer(bus, to, &out);
+        r = rbi_answer(bus, to, &out);
     }
     rbi_leave(bus);
     return r;
@@ -224,7 +235,7 @@ int rbi_reply_refused(struct ringbus *bus,
                                .size = part.size,
                                .chunk = RBI_CHUNK_NONE,
                                .attributes = &attributes};
-    return answer(bus, to, &out);
+    return rbi_answer(bus, to, &out);
 }
 
 /* What a receiver can say of a request that it did not handle. */
@@ -275,7 +286,7 @@ int ringbus_reply_error(struct ringbus *bus, const struct ringbus_reply_to *to, 
                                .part_count = 1,
                                .size = length,
                                .chunk = RBI_CHUNK_NONE};
-    r = answer(bus, to, &out);
+    r = rbi_answer(bus, to, &out);
     rbi_leave(bus);
     return r;
 }

@@ -47,6 +47,21 @@ struct rbi_calls {
     uint32_t heap_count;
 };
 
+struct rbi_attributes;
+struct rbi_outgoing;
+/** Sends a request. @param said  what @p out says of it, completed by the choice. As ringbus_request() */
+int rbi_request_send(struct ringbus *bus,
+                     const struct ringbus_addr *to,
+                     struct rbi_outgoing *out,
+                     struct rbi_attributes *said,
+                     uint64_t timeout_ns,
+                     ringbus_reply_fn on_reply,
+                     void *context);
+/** Answers one that came. As ringbus_reply() */
+int rbi_answer(struct ringbus *bus,
+               const struct ringbus_reply_to *to,
+               struct rbi_outgoing *out);
+
 void rbi_calls_init(struct rbi_calls *calls);
 void rbi_calls_deinit(struct rbi_calls *calls);
 uint64_t rbi_calls_deadline_ns(const struct rbi_calls *calls);

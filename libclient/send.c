@@ -300,7 +300,7 @@ int rbi_send_any(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_
         return rbi_all_send(bus, to, out, &pick);
     }
     struct rbi_end *end = NULL;
-    out->record_flags = to->instance == RINGBUS_ANY ? RBI_RECORD_ANY : 0U;
+    out->record_flags |= to->instance == RINGBUS_ANY ? RBI_RECORD_ANY : 0U;
     int r = rbi_send_resolve(bus, to, (out->flags & RINGBUS_KEY) != 0, out->key, &end);
     if (RBI_LIKELY(r == 0 && end != NULL)) {
         r = rbi_send_new(bus, end, out);

@@ -83,6 +83,8 @@ int rbi_send_any(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_
  * @return how many took it
  */
 int rbi_send_all(struct ringbus *bus, const struct ringbus_addr *to, struct rbi_outgoing *out);
+/** Empties a report that the caller gave. @return false: it has none of ours (noted) */
+bool rbi_broadcast_begin(struct ringbus *bus, struct ringbus_broadcast *result);
 /** The same to these. */
 int rbi_send_to_all(struct ringbus *bus,
                     struct rbi_end *const *ends,

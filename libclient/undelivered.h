@@ -21,6 +21,8 @@ struct rbi_view {
     bool referenced;
     bool kept; /* the slot is given back by ringbus_release() */
     bool own;  /* a view of our own lane (UNDELIVERED): there is nothing to give back */
+    bool deferrable; /* its handler may leave it in the lane, and has done so: deferred */
+    bool deferred;
     /* Both with message.attributes only, else undefined. */
     struct rbi_attributes attributes;
     struct ringbus_attributes shown;

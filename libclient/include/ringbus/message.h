@@ -82,6 +82,7 @@ struct ringbus_attributes {
     uint64_t sent_ns;           /**< CLOCK_MONOTONIC when it was sent; 0 unsaid */
     unsigned char trace_id[16]; /**< all 0 when none */
     uint64_t span_id;
+    struct ringbus_addr dest; /**< cluster 0: its receiver is to handle it; see the options */
 };
 
 /** A received message: lent for the time of the callback. */
@@ -117,6 +118,11 @@ struct ringbus_message_options {
     uint64_t span_id;
     uint16_t codec;
     uint16_t schema;
+    /**
+     * To a broker: whom it is to bring it to, one instance, RINGBUS_ANY or RINGBUS_ALL of a cluster
+     * that it serves; cluster 0: to whom the broker's address stands for (docs/guide/brokers.md).
+     */
+    struct ringbus_addr dest;
 };
 
 typedef void (*ringbus_message_fn)(struct ringbus *bus,

@@ -82,6 +82,12 @@ struct ringbus_options {
      * with each change of its cluster.
      */
     int slots;
+    /**
+     * 1: this endpoint stands for others, to whom it forwards (ringbus/forward.h). Of those that do
+     * so under the name of one cluster, one alone gets what is sent to all of it, so that whoever
+     * they stand for gets it once; and it may leave messages where they are (ringbus_defer()).
+     */
+    int broker;
 };
 
 #define RINGBUS_SLOTS_OFF    0

@@ -20,6 +20,7 @@
  *   request.h   requests and their answers
  *   degrade.h   answers in the place of an instance
  *   keep.h      keeping what was received
+ *   forward.h   standing for others: where a message began, sending it on
  *   explain.h   how a message would be routed, and why
  *   hook.h      whom messages go to, as the application says
  *   stats.h     the counters of an endpoint
@@ -60,6 +61,7 @@
 #include <ringbus/error.h>
 #include <ringbus/event.h>
 #include <ringbus/explain.h>
+#include <ringbus/forward.h>
 #include <ringbus/health.h>
 #include <ringbus/hook.h>
 #include <ringbus/keep.h>

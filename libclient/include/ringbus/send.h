@@ -103,8 +103,8 @@ struct ringbus_delivery {
     /**
      * 0: it has the message, or a limit lets it pass later. RINGBUS_E_FULL, _LIMITED, _BUSY,
      * _DENIED: it may be sent to it alone, later or never. Skipped: RINGBUS_E_NOT_READY,
-     * _DRAINING; _SHIELDED (RINGBUS_HEALTHY_ONLY); _NO_MATCH: isolated, staged, of weight 0, or of
-     * another set (RINGBUS_SAME_SET).
+     * _DRAINING; _SHIELDED (RINGBUS_HEALTHY_ONLY); _NO_MATCH: isolated, staged, of weight 0, of
+     * another set (RINGBUS_SAME_SET), or a broker beside one that has it.
      */
     int error;
 };
