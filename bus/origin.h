@@ -35,8 +35,8 @@ void rbi_origin_encode(const struct rbi_origin *origin, unsigned char *at);
  * @retval 0        @p out is filled
  * @retval -EPROTO  impossible
  */
-RBI_MUST_CHECK int rbi_origin_decode(const unsigned char *at, unsigned words,
-                                     struct rbi_origin *out);
+RBI_MUST_CHECK int
+rbi_origin_decode(const unsigned char *at, unsigned words, struct rbi_origin *out);
 /** Adds a broker to the way. @retval 0; 1 it was on it already; 2 the way is too long */
 RBI_MUST_CHECK int rbi_origin_pass(struct rbi_origin *origin, uint64_t broker);
 

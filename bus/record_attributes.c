@@ -80,9 +80,8 @@ unsigned char *rbi_attributes_encode(const struct rbi_attributes *attributes, un
     const uint32_t present = attributes->present;
     const size_t length = tag_length(attributes);
     at = put(at, (present & PRESENT_MASK) | (uint64_t)attributes->priority << PRIORITY_SHIFT |
-                     (attributes->diverted ? DIVERTED : 0) |
-                     (attributes->unsure ? UNSURE : 0) | (uint64_t)length << TAG_SHIFT |
-                     (uint64_t)attributes->epoch << EPOCH_SHIFT);
+                     (attributes->diverted ? DIVERTED : 0) | (attributes->unsure ? UNSURE : 0) |
+                     (uint64_t)length << TAG_SHIFT | (uint64_t)attributes->epoch << EPOCH_SHIFT);
     if ((present & RBI_ATTRIBUTE_METHOD) != 0) {
         at = put(at, attributes->method | (uint64_t)attributes->codec << 32 |
                          (uint64_t)attributes->schema << 48);

@@ -54,7 +54,7 @@ struct rbi_attributes {
     uint32_t present; /* RBI_ATTRIBUTE_* */
     uint8_t priority; /* 0 lowest, to RBI_PRIORITY_MAX */
     bool diverted;
-    bool unsure; /* with an error: it may have been handled, or may be yet */
+    bool unsure;    /* with an error: it may have been handled, or may be yet */
     uint16_t epoch; /* low bits of the epoch of the cluster's snapshot that the sender chose by */
     uint32_t method;
     uint16_t codec;

@@ -267,7 +267,7 @@ static RBI_COLD struct ending ending_of_error(struct ringbus *bus,
                                               const struct ringbus_message *answer)
 {
     const int refusal = rbi_refusal_of(bus, answer);
-    struct ending ending = {.outcome = refusal == 0                        ? RINGBUS_FAILED
+    struct ending ending = {.outcome = refusal == 0                      ? RINGBUS_FAILED
                                        : rbi_refusal_unsure(bus, answer) ? RINGBUS_UNKNOWN
                                                                          : RINGBUS_NOT_SENT,
                             .error = refusal != 0 ? refusal : RINGBUS_E_HANDLER_FAILED,

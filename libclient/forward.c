@@ -103,8 +103,8 @@ static void carry(const struct rbi_view *view,
 {
     memset(out, 0, sizeof *out);
     if (view->message.attributes != NULL) {
-        const uint32_t hop = RBI_ATTRIBUTE_EPOCH | RBI_ATTRIBUTE_ERROR | RBI_ATTRIBUTE_DEST |
-                             RBI_ATTRIBUTE_FIRST;
+        const uint32_t hop =
+            RBI_ATTRIBUTE_EPOCH | RBI_ATTRIBUTE_ERROR | RBI_ATTRIBUTE_DEST | RBI_ATTRIBUTE_FIRST;
         *out = view->attributes;
         out->present &= ~hop;
         out->diverted = out->unsure = false;
@@ -248,10 +248,9 @@ static int fill_ending(struct ringbus *bus,
                        struct rbi_attributes *attributes,
                        struct rbi_outgoing *out)
 {
-    const bool answered =
-        ending->outcome == RINGBUS_REPLIED || ending->outcome == RINGBUS_FAILED;
-    const bool known = answered || ending->outcome == RINGBUS_UNKNOWN ||
-                       ending->outcome == RINGBUS_NOT_SENT;
+    const bool answered = ending->outcome == RINGBUS_REPLIED || ending->outcome == RINGBUS_FAILED;
+    const bool known =
+        answered || ending->outcome == RINGBUS_UNKNOWN || ending->outcome == RINGBUS_NOT_SENT;
     if (ending->struct_size < sizeof *ending || !known ||
         (!answered && ringbus_error_kind(ending->error) == RINGBUS_ERROR_NONE)) {
         return rbi_fail(bus, RINGBUS_E_ARGUMENT,

@@ -47,8 +47,8 @@ int rbi_receive_first(const struct ringbus *bus, struct rbi_end *end)
         return -EPROTO; /* a message before READY, or behind one that was refused */
     }
     /* One that was parsed lies in the first mapping; without the second the next tries again. */
-    end->flowing = rbi_end_open_rx(end) == 0 && end->usable && end->may_get == NULL && !end->gated &&
-                   !bus->broker;
+    end->flowing = rbi_end_open_rx(end) == 0 && end->usable && end->may_get == NULL &&
+                   !end->gated && !bus->broker;
     return 0;
 }
 

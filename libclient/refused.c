@@ -61,8 +61,7 @@ int ringbus_refuse(struct ringbus *bus, const struct ringbus_addr *peer, int err
     if (r != 0) {
         return r;
     }
-    struct rbi_end *end =
-        peer != NULL ? rbi_end_find(bus, peer->cluster, peer->instance) : NULL;
+    struct rbi_end *end = peer != NULL ? rbi_end_find(bus, peer->cluster, peer->instance) : NULL;
     if (peer == NULL || !is_told(error)) {
         r = rbi_fail(bus, RINGBUS_E_ARGUMENT, "%s does not say why a message was dropped",
                      ringbus_error_name(error));
@@ -80,8 +79,8 @@ int ringbus_refuse(struct ringbus *bus, const struct ringbus_addr *peer, int err
 static void tell(struct ringbus *bus, struct rbi_end *end)
 {
     struct rbi_refused *refused = &end->refused;
-    struct rbi_queued_event *event = rbi_emit_simple(bus, RINGBUS_EVENT_REFUSED, &end->peer,
-                                                     end->path, RBI_REASON_NONE, refused->told_error);
+    struct rbi_queued_event *event = rbi_emit_simple(
+        bus, RINGBUS_EVENT_REFUSED, &end->peer, end->path, RBI_REASON_NONE, refused->told_error);
     if (event != NULL) {
         event->count = refused->told_count;
         event->method = refused->told_method;

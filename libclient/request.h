@@ -58,9 +58,7 @@ int rbi_request_send(struct ringbus *bus,
                      ringbus_reply_fn on_reply,
                      void *context);
 /** Answers one that came. As ringbus_reply() */
-int rbi_answer(struct ringbus *bus,
-               const struct ringbus_reply_to *to,
-               struct rbi_outgoing *out);
+int rbi_answer(struct ringbus *bus, const struct ringbus_reply_to *to, struct rbi_outgoing *out);
 
 void rbi_calls_init(struct rbi_calls *calls);
 void rbi_calls_deinit(struct rbi_calls *calls);

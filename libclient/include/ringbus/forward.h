@@ -36,20 +36,20 @@ struct ringbus_origin {
  * @retval RINGBUS_E_BAD_PEER  its sender has written what cannot be read
  * Thread: that of the handle. Cost: a copy of some hundred bytes; no system call.
  */
-RINGBUS_API int
-ringbus_origin(struct ringbus *bus, const struct ringbus_message *message,
-               struct ringbus_origin *out);
+RINGBUS_API int ringbus_origin(struct ringbus *bus,
+                               const struct ringbus_message *message,
+                               struct ringbus_origin *out);
 
 /** How a message goes on. Start from zero. */
 struct ringbus_forwarding {
-    size_t struct_size;      /**< sizeof(struct ringbus_forwarding) */
-    struct ringbus_addr to;  /**< one instance, RINGBUS_ANY, RINGBUS_ALL; a target of the handle */
-    uint64_t via;            /**< cluster of the broker, by which it knows what it has had; not 0 */
-    int keep_origin;         /**< 1: its sender is a broker that is trusted to name the origin */
+    size_t struct_size;     /**< sizeof(struct ringbus_forwarding) */
+    struct ringbus_addr to; /**< one instance, RINGBUS_ANY, RINGBUS_ALL; a target of the handle */
+    uint64_t via;           /**< cluster of the broker, by which it knows what it has had; not 0 */
+    int keep_origin;        /**< 1: its sender is a broker that is trusted to name the origin */
     struct ringbus_addr dest; /**< for the next broker (ringbus_message_options); cluster 0: none */
     uint32_t timeout_ms;      /**< of a request, 1 to 3600000: at most, and none that inherits */
-    ringbus_reply_fn on_reply; /**< of a request, not NULL; else not looked at */
-    void *context;             /**< of on_reply */
+    ringbus_reply_fn on_reply;        /**< of a request, not NULL; else not looked at */
+    void *context;                    /**< of on_reply */
     struct ringbus_broadcast *report; /**< with RINGBUS_ALL: as of ringbus_broadcast(), or NULL */
 };
 
