@@ -24,7 +24,7 @@ static struct rbi_view *view_of(struct ringbus *bus, const struct ringbus_messag
     return bus->view;
 }
 
-/* ---- where it began ---------------------------------------------------------------------------- */
+/* ---- where it began ------------------------------------------------------------------------- */
 
 /* 1; 0 it has none; RINGBUS_E_BAD_PEER (noted) */
 static int origin_of(struct ringbus *bus, const struct rbi_view *view, struct rbi_origin *out)
@@ -66,7 +66,7 @@ int ringbus_origin(struct ringbus *bus,
     return r;
 }
 
-/* ---- sending it on ----------------------------------------------------------------------------- */
+/* ---- sending it on -------------------------------------------------------------------------- */
 
 /* The way so far and this broker on it. 0; RINGBUS_E_BAD_PEER, _NO_ROUTE (noted) */
 static int extend(struct ringbus *bus,
@@ -218,7 +218,7 @@ int ringbus_forward(struct ringbus *bus,
     return r;
 }
 
-/* ---- not now ----------------------------------------------------------------------------------- */
+/* ---- not now -------------------------------------------------------------------------------- */
 
 int ringbus_defer(struct ringbus *bus, const struct ringbus_message *message, uint32_t wait_us)
 {
@@ -240,7 +240,7 @@ int ringbus_defer(struct ringbus *bus, const struct ringbus_message *message, ui
     return r;
 }
 
-/* ---- as another one has ended ------------------------------------------------------------------ */
+/* ---- as another one has ended --------------------------------------------------------------- */
 
 /* 0 or a public error (noted). @p out  all but kind, payload and attributes is set */
 static int fill_ending(struct ringbus *bus,

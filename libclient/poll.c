@@ -79,7 +79,7 @@ static __attribute__((noinline)) int dispatch_attributed(struct ringbus *bus,
     return 0;
 }
 
-/* Of an endpoint that stands for others: its handler may leave the message where it is. As deliver() */
+/* As deliver(), of an endpoint that stands for others: its handler may leave what came. */
 static __attribute__((noinline)) int
 deliver_deferrable(struct ringbus *bus, struct rbi_end *end, const struct rbi_record *record)
 {

@@ -49,7 +49,10 @@ struct rbi_calls {
 
 struct rbi_attributes;
 struct rbi_outgoing;
-/** Sends a request. @param said  what @p out says of it, completed by the choice. As ringbus_request() */
+/**
+ * Sends a request. As ringbus_request()
+ * @param said  what @p out says of it, to be completed by the choice
+ */
 int rbi_request_send(struct ringbus *bus,
                      const struct ringbus_addr *to,
                      struct rbi_outgoing *out,

@@ -33,10 +33,28 @@ static void check_record(const struct rbi_record *rec, const unsigned char *body
     check((uint64_t)(rec->payload - body) + rec->payload_size == size);
 }
 
+/* Read or refused, wherever it lies, and the same in both places; its way can be made longer. */
+static void take_origin(const struct rbi_attributes *a, const struct rbi_attributes *b)
+{
+    struct rbi_origin first;
+    struct rbi_origin second;
+    if ((a->present & RBI_ATTRIBUTE_ORIGIN) == 0) {
+        return;
+    }
+    const int r = rbi_origin_decode(a->origin, a->origin_words, &first);
+    check(rbi_origin_decode(b->origin, b->origin_words, &second) == r);
+    if (r == 0) {
+        check(memcmp(&first, &second, sizeof first) == 0);
+        check(first.hops >= 1 && first.hops <= RBI_HOPS_MAX);
+        check(memchr(first.path, 0, sizeof first.path) != NULL);
+        check(rbi_origin_pass(&first, first.via[0]) == 1);
+    }
+}
+
 /* What was taken can be said again, and means the same. */
 static void take_attributes(const struct rbi_record *rec)
 {
-    unsigned char again[RBI_ATTRIBUTE_WORDS_MAX * 8U];
+    _Alignas(8) unsigned char again[RBI_ATTRIBUTE_WORDS_MAX * 8U];
     struct rbi_attributes first;
     struct rbi_attributes second;
     if ((rec->flags & RBI_RECORD_ATTRIBUTES) == 0 || rbi_attributes_decode(rec, &first) != 0) {
@@ -49,6 +67,8 @@ static void take_attributes(const struct rbi_record *rec)
     const struct rbi_record said = {
         .flags = RBI_RECORD_ATTRIBUTES, .attributes = again, .attribute_words = words};
     check(rbi_attributes_decode(&said, &second) == 0);
+    take_origin(&first, &second);
+    first.origin = second.origin = NULL;
     check(memcmp(&first, &second, sizeof first) == 0);
 }
 

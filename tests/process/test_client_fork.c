@@ -139,6 +139,9 @@ static void use_inherited(void)
     struct ringbus_stats stats = {.struct_size = sizeof stats};
     struct ringbus_message message = {0};
     struct ringbus_kept *keep = NULL;
+    struct ringbus_origin origin;
+    const struct ringbus_forwarding forwarding = {.struct_size = sizeof forwarding};
+    const struct ringbus_ending ending = {.struct_size = sizeof ending};
     const struct ringbus_part part = {"x", 1};
     const struct ringbus_reply_to to = {.peer = addr, .id = 1};
     char text[RINGBUS_PATH_MAX + 1];
@@ -197,6 +200,11 @@ static void use_inherited(void)
     HARMLESS(ringbus_retry_after_us(bus), == 0);
     HARMLESS(ringbus_user(bus), == &a);
     REFUSED(ringbus_keep(bus, &message, &keep));
+    REFUSED(ringbus_origin(bus, &message, &origin));
+    REFUSED(ringbus_forward(bus, &message, bus, &forwarding));
+    REFUSED(ringbus_defer(bus, &message, 1000));
+    REFUSED(ringbus_refuse(bus, &addr, RINGBUS_E_FULL, 0));
+    REFUSED(ringbus_reply_as(bus, &message.reply_to, &ending));
     REFUSED(ringbus_alive(bus));
     REFUSED(ringbus_drain(bus));
     REFUSED(ringbus_undrain(bus));

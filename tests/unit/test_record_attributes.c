@@ -17,9 +17,22 @@ static struct rbi_record record_of(unsigned count)
                                .attribute_words = count};
 }
 
+/* The longest that there is. */
+static const unsigned char *long_origin(void)
+{
+    static uint64_t room[RBI_ORIGIN_WORDS_MAX];
+    struct rbi_origin origin = {.pidf = {.cluster = 1, .instance = 2, .incarnation = 3},
+                                .hops = RBI_HOPS_MAX};
+    memset(origin.path, 'p', RBI_PATH_MAX);
+    memset(room, 0, sizeof room);
+    assert_int_equal(rbi_origin_words(&origin), RBI_ORIGIN_WORDS_MAX);
+    rbi_origin_encode(&origin, (unsigned char *)room);
+    return (unsigned char *)room;
+}
+
 static struct rbi_attributes everything(void)
 {
-    struct rbi_attributes all = {.present = 0x1ff,
+    struct rbi_attributes all = {.present = 0x7ff,
                                  .priority = 3,
                                  .diverted = true,
                                  .epoch = 0xfedc,
@@ -33,7 +46,10 @@ static struct rbi_attributes everything(void)
                                  .error = -17,
                                  .retry_after_ms = UINT32_MAX,
                                  .first_life = UINT64_MAX - 2,
-                                 .first_position = 64};
+                                 .first_position = 64,
+                                 .dest = {.cluster = 77, .instance = -1, .incarnation = 5},
+                                 .origin = long_origin(),
+                                 .origin_words = RBI_ORIGIN_WORDS_MAX};
     memset(all.tag, 't', RBI_ATTRIBUTE_TAG_MAX);
     memset(all.trace, 0xee, sizeof all.trace);
     return all;
@@ -80,7 +96,7 @@ static void test_every_subset_comes_back(void **state)
     (void)state;
     const struct rbi_attributes all = everything();
     const struct rbi_attributes none = {0};
-    for (uint32_t present = 0; present <= 0x1ff; present++) {
+    for (uint32_t present = 0; present <= 0x7ff; present++) {
         struct rbi_attributes in = all;
         struct rbi_attributes out;
         in.present = present;
@@ -105,6 +121,14 @@ static void test_every_subset_comes_back(void **state)
         assert_string_equal(out.tag, present & RBI_ATTRIBUTE_TAG ? all.tag : "");
         assert_true(out.first_life == (present & RBI_ATTRIBUTE_FIRST ? all.first_life : 0));
         assert_true(out.first_position == (present & RBI_ATTRIBUTE_FIRST ? 64 : 0));
+        assert_memory_equal(&out.dest, present & RBI_ATTRIBUTE_DEST ? &all.dest : &none.dest,
+                            sizeof out.dest);
+        assert_int_equal(out.origin_words,
+                         present & RBI_ATTRIBUTE_ORIGIN ? RBI_ORIGIN_WORDS_MAX : 0);
+        assert_true((out.origin != NULL) == ((present & RBI_ATTRIBUTE_ORIGIN) != 0));
+        if (out.origin != NULL) {
+            assert_memory_equal(out.origin, all.origin, (size_t)RBI_ORIGIN_WORDS_MAX * 8);
+        }
     }
     assert_int_equal(encode(&all), RBI_ATTRIBUTE_WORDS_MAX);
 }
@@ -138,7 +162,11 @@ static void test_impossible_values_are_refused(void **state)
         {RBI_ATTRIBUTE_DEADLINE, 0, 0},                       /* none */
         {RBI_ATTRIBUTE_ERROR, 1, 0},                          /* a success */
         {RBI_ATTRIBUTE_ERROR, 0, 0},
-        {RBI_ATTRIBUTE_FIRST, 0, 64}, /* no link */
+        {RBI_ATTRIBUTE_FIRST, 0, 64},  /* no link */
+        {RBI_ATTRIBUTE_DEST, 0, 1},    /* nobody */
+        {RBI_ATTRIBUTE_ORIGIN, 0, 0},  /* no words */
+        {RBI_ATTRIBUTE_ORIGIN, 40, 0}, /* more than there are */
+        {RBI_ATTRIBUTE_ORIGIN, 255, 0},
     };
     for (unsigned i = 0; i < RBI_ARRAY_SIZE(impossible); i++) {
         struct rbi_attributes out;
@@ -155,7 +183,7 @@ static void test_what_later_versions_add_is_skipped(void **state)
     (void)state;
     struct rbi_attributes out;
     memset(words, 0xff, sizeof words);
-    words[0] = UINT64_C(0xffff000000f8fe00) | RBI_ATTRIBUTE_METHOD;
+    words[0] = UINT64_C(0xffff000000f8f800) | RBI_ATTRIBUTE_METHOD;
     words[1] = 9;
     const struct rbi_record record = record_of(7);
     assert_int_equal(rbi_attributes_decode(&record, &out), 0);
