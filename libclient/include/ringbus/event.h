@@ -127,8 +127,8 @@ enum ringbus_event_type {
      * An instance has dropped one-way messages of this endpoint. count says how many since it was
      * last told, method that of the last and error why: RINGBUS_E_DENIED, there is no right to
      * them, or not any more; any other, a broker could not pass them on (ringbus_refuse()). Once a
-     * second and link at most. What the library here knows of rights it refuses in the call: these were
-     * on their way when a rule changed.
+     * second and link at most. What the library here knows of rights it refuses in the call: these
+     * were on their way when a rule changed.
      */
     RINGBUS_EVENT_REFUSED = 29,
     /**
