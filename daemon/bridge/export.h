@@ -25,7 +25,7 @@ struct rbi_bridge_globs;
 #define RBI_EXPORT_TURN 64U
 
 /**
- * Sends an item to a host.
+ * Sends an item to a host; must not call what is declared here.
  * @retval 0 taken; -ENOBUFS no room now: rbi_export_pump() tries it again; else the host is
  *         forgotten, it asks when it is back
  */
@@ -62,6 +62,12 @@ void rbi_export_removed(struct rbi_export *export,
  */
 RBI_MUST_CHECK int
 rbi_export_look(struct rbi_export *export, const struct rbi_directory_view *view, bool settled);
+
+/**
+ * Whether something was not to be decided by the last look, as the daemon has not said yet why it
+ * is gone, or has not settled: to be looked at again in RBI_EXPORT_DELAY_NS, or when it settles.
+ */
+bool rbi_export_again(const struct rbi_export *export);
 
 /** DIR_ASK of a host. It is told by rbi_export_pump(). @retval 0; -ENOSPC too many hosts */
 RBI_MUST_CHECK int rbi_export_ask(struct rbi_export *export,
