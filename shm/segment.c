@@ -42,7 +42,8 @@ static bool range_ok(uint64_t size, uint64_t mirror_from)
 
 /**
  * These two ask first, since the kernel would answer by a kill (memory) or a signal (file size).
- * What is small lies within the slack that the check of any other segment has left: each look costs 20 us.
+ * What is small lies within the slack that the check of any other segment has left: each look
+ * costs 20 us.
  */
 static int check_memory(uint64_t size)
 {

@@ -13,6 +13,7 @@
  * Threads: the loop's. Nothing here waits. Callbacks come from the loop only, never from inside a
  * call of the desk, of a proxy or of a half, and each of them may free any proxy and any half.
  */
+#include "bus/record.h"
 #include "daemon/loop.h"
 #include "shm/base.h"
 #include "shm/pool.h"
@@ -20,7 +21,6 @@
 struct rbi_desk;
 struct rbi_half;
 struct rbi_proxy;
-enum rbi_reason;
 
 /** What happens at the desk. All are set. */
 struct rbi_desk_events {
@@ -33,16 +33,17 @@ struct rbi_desk_events {
     void (*on_refused)(struct rbi_proxy *proxy, int code, const char *text);
     /**
      * A local endpoint asks the proxy for a link: answer by rbi_half_accept() or
-     * rbi_half_refuse(), now or later. One that goes away meanwhile is reported by on_down().
+     * rbi_half_refuse(), now or later. One that goes away meanwhile is reported by on_failed().
      */
     void (*on_introduced)(struct rbi_proxy *proxy, struct rbi_half *half);
     /** What rbi_proxy_introduce() or rbi_half_accept() began is a link: lanes may be used. */
     void (*on_linked)(struct rbi_half *half);
-    /** It came to nothing. @p code enum ringbus_error. Free the half. */
+    /** It came to nothing. @p code enum ringbus_error. Free the half, by rbi_half_end(). */
     void (*on_failed)(struct rbi_half *half, int code, const char *text);
     /**
-     * There is something to rbi_half_peek(). Comes once a turn as long as there is, unless
-     * rbi_half_hold() holds it back.
+     * There is something to rbi_half_peek(). Comes once a turn as long as there is, also behind
+     * on_down(), unless rbi_half_hold() holds it back: hold it while the other host takes no more,
+     * or the loop does not rest.
      */
     void (*on_records)(struct rbi_half *half);
     /** A put or lend that found no room finds some now; or the local peer has read on. */
@@ -50,7 +51,7 @@ struct rbi_desk_events {
     /**
      * The local peer has ended the link, or died, or broke the protocol (BAD_PEER), or the daemon
      * has ended it. What lies in its lane may still be peeked, to its end, which comes; then, or
-     * at once, free the half.
+     * at once, free the half by rbi_half_end().
      */
     void (*on_down)(struct rbi_half *half, enum rbi_reason reason);
 };

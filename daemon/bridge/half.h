@@ -39,8 +39,8 @@ enum rbi_half_phase {
 /* ---- life ---------------------------------------------------------------------------------- */
 
 /**
- * Makes the link that a local endpoint has asked for; on_linked() follows, or on_failed().
- * Allocates the half's side.
+ * Makes the link that a local endpoint has asked for; on_linked() follows. Allocates the half's
+ * side.
  *
  * @param lane_bytes  of the lane towards the peer, as in rbi_proxy_introduce()
  * @retval 0
@@ -169,7 +169,7 @@ void rbi_half_commit(struct rbi_half *half, uint32_t meta, uint64_t size);
  * @retval RBI_POOL_OK     the caller's until put_ref or unlend
  * @retval RBI_POOL_EMPTY  none is free, or the peer holds as many as it may: on_room() follows
  * @retval -EMSGSIZE       larger than any chunk (rbi_half_lend_max())
- * @retval -ENOMEM         no memory for its pages
+ * @retval -ENOMEM         no memory for its pages: on_room() follows within 10 ms, to try again
  * @retval -EPIPE          the link has ended
  */
 RBI_MUST_CHECK int rbi_half_lend(struct rbi_half *half, uint64_t size, struct rbi_chunk *out);
@@ -195,17 +195,21 @@ RBI_MUST_CHECK int rbi_half_put_ref(struct rbi_half *half,
 /** Wakes the peer for what was put, now instead of at the end of the turn. */
 void rbi_half_flush(struct rbi_half *half);
 
+/** on_room() comes when the peer has read up to @p pos, which was written; one such wish a half. */
+void rbi_half_await(struct rbi_half *half, uint64_t pos);
+
 /** How far the peer has come with what was put. */
 struct rbi_half_taken {
     uint64_t written; /* all that was put */
-    uint64_t read;    /* up to here it has read */
-    uint64_t begun;   /* up to here it may have seen, from read on; never ahead of written */
+    uint64_t read;    /* up to here it has read, and said so */
+    uint64_t begun;   /* up to here it has handled all, though it had not said so yet */
+    bool running;     /* the record at begun is being handled: it may have seen that one, too */
     bool believed;    /* its words made sense; else read is the last that did, begun is written */
 };
 /**
  * Costs a look at two lines of the peer's. While it lives the answer is old at once; after
- * on_down() it is the last word. Reports no room by itself: on_room() comes when read moves while
- * a put waits, and after each sleep.
+ * on_down() of a peer that is dead it is the last word: of all behind begun (and the one that was
+ * running) it is certain that nobody has seen it.
  */
 void rbi_half_taken(struct rbi_half *half, struct rbi_half_taken *out);
 

@@ -84,7 +84,7 @@ RBI_MUST_CHECK int rbi_proxy_introduce(struct rbi_proxy *proxy,
                                        void *context,
                                        struct rbi_half **out);
 
-/** Its half with that peer, whatever its phase, residues excepted; NULL: none. */
+/** Its half with that peer, unless that is down; NULL: none. */
 struct rbi_half *rbi_proxy_half(const struct rbi_proxy *proxy, uint64_t cluster, int32_t instance);
 
 /** The proxy at a desk that has this address, or NULL. */

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * daemon/bridge/half_in.c - records that come from the local peer.
+ *
+ * Two cursors walk its lane: rx goes ahead as records are sent on, trail follows as the other host
+ * has them. Whatever the second finds is looked at anew: nothing that the first has seen is relied
+ * on, and nothing is kept of it.
+ */
+#include "bus/record_inline.h"
+#include "daemon/bridge/desk_parts.h"
+#include "shm/bell.h"
+
+#include <errno.h>
+
+/** The next record of a cursor. @retval RBI_LANE_OK; RBI_LANE_EMPTY; -EPROTO; -errno */
+static int look(struct rbi_half *half, struct rbi_lane_rx *rx, struct rbi_lane_record *out)
+{
+    int r = rbi_lane_peek(rx, out);
+    if (RBI_LIKELY(r >= 0) || !rbi_lane_rx_is_shut(rx)) {
+        return r;
+    }
+    r = rbi_lane_peek_once(rx, out); /* READY, which lies in the first mapping as a rule */
+    if (r == -EMSGSIZE) {
+        r = rbi_half_open_rx(half);
+        r = r < 0 ? r : rbi_lane_peek(rx, out);
+    }
+    return r;
+}
+
+/** One that goes on writing when it is down could keep us reading for ever. */
+static bool is_read_out(const struct rbi_half *half)
+{
+    return half->read_out ||
+           (half->phase == RBI_HALF_DOWN && half->rx.pos - half->down_pos > half->rx.mask) ||
+           half->phase < RBI_HALF_LINKED;
+}
+
+bool rbi_half_has_records(const struct rbi_half *half)
+{
+    struct rbi_lane_record record;
+    return !is_read_out(half) && rbi_lane_peek(&half->rx, &record) != RBI_LANE_EMPTY;
+}
+
+int rbi_half_peek(struct rbi_half *half, struct rbi_lane_record *out)
+{
+    if (RBI_UNLIKELY(is_read_out(half))) {
+        return RBI_LANE_EMPTY;
+    }
+    const int r = look(half, &half->rx, out);
+    if (RBI_LIKELY(r >= 0)) {
+        return r;
+    }
+    /* Memory that lacks now may be there in the next turn. */
+    return r == -EPROTO ? rbi_half_bad_peer(half) : RBI_LANE_EMPTY;
+}
+
+int rbi_half_step(struct rbi_half *half, const struct rbi_lane_record *record)
+{
+    if (RBI_LIKELY((int64_t)(record->next - half->begun) > 0)) {
+        half->begun = record->next;
+        /* Before its first byte leaves; and before the look: either it sees that we have begun,
+         * or we see that it has taken the record back. */
+        rbi_store_asym(half->own_begun_pos, record->next | RBI_SIDE_BETWEEN);
+    }
+    if (RBI_UNLIKELY(rbi_lane_is_withdrawn(record))) {
+        half->read_out = true;
+        rbi_half_down(half, RBI_REASON_GIVEN_UP);
+        return 1;
+    }
+    rbi_lane_advance(&half->rx, record);
+    half->proxy->desk->figures.records_in++;
+    half->proxy->desk->figures.bytes_in += record->size;
+    return 0;
+}
+
+uint64_t rbi_half_pos(const struct rbi_half *half)
+{
+    return half->rx.pos;
+}
+
+uint64_t rbi_half_released(const struct rbi_half *half)
+{
+    return half->trail.pos;
+}
+
+uint64_t rbi_half_peer_lane_bytes(const struct rbi_half *half)
+{
+    return half->rx.base != NULL ? half->rx.mask + 1 : 0;
+}
+
+/* ---- payloads by reference ----------------------------------------------------------------- */
+
+/** Untrusted. @retval 0; -EPROTO it has none */
+static int reference_of(const struct rbi_lane_record *record, struct rbi_record_ref *out)
+{
+    const uint64_t head = RBI_RECORD_TAG + UINT64_C(8) * (record->meta >> 16 & 0xffU);
+    if ((record->meta >> 8 & RBI_RECORD_REF) == 0 || record->size != head + sizeof *out) {
+        return -EPROTO;
+    }
+    const unsigned char *at = record->body + head;
+    out->offset = rbi_record_word(at);
+    out->size = rbi_record_word(at + 8);
+    out->slot = rbi_record_word(at + 16);
+    return 0;
+}
+
+int rbi_half_payload(struct rbi_half *half,
+                     const struct rbi_lane_record *record,
+                     const unsigned char **out,
+                     uint64_t *size)
+{
+    struct rbi_record_ref ref;
+    if (reference_of(record, &ref) != 0) {
+        return rbi_half_bad_peer(half);
+    }
+    const int r = rbi_peer_pool_open(half->peer_pool);
+    if (r < 0) {
+        return r == -EPROTO ? rbi_half_bad_peer(half) : r;
+    }
+    const uint64_t bytes = half->peer_pool->bytes;
+    if (ref.size > bytes || ref.offset > bytes - ref.size || ref.offset % RBI_LINE != 0) {
+        return rbi_half_bad_peer(half);
+    }
+    *out = half->peer_pool->base + ref.offset;
+    *size = ref.size;
+    return 0;
+}
+
+/* ---- release, and back --------------------------------------------------------------------- */
+
+static void give_back(struct rbi_half *half, const struct rbi_lane_record *record)
+{
+    struct rbi_record_ref ref;
+    if (reference_of(record, &ref) == 0) {
+        /* Its own number in its own ring's terms: a wrong one is its own loss. */
+        rbi_returns_put(&half->returns, (uint32_t)ref.slot);
+    }
+}
+
+int rbi_half_release(struct rbi_half *half, uint64_t pos)
+{
+    if ((int64_t)(pos - half->trail.pos) <= 0) {
+        return pos % RBI_LINE == 0 ? 0 : -EPROTO;
+    }
+    if ((int64_t)(pos - half->rx.pos) > 0) {
+        return -EPROTO;
+    }
+    while ((int64_t)(pos - half->trail.pos) > 0) {
+        struct rbi_lane_record record = {0};
+        if (look(half, &half->trail, &record) != RBI_LANE_OK || (int64_t)(pos - record.next) < 0) {
+            rbi_half_publish(half); /* up to where it was right */
+            return -EPROTO;
+        }
+        if (RBI_UNLIKELY((record.meta >> 8 & RBI_RECORD_REF) != 0)) {
+            give_back(half, &record);
+        }
+        rbi_lane_advance(&half->trail, &record);
+    }
+    rbi_half_publish(half);
+    return 0;
+}
+
+int rbi_half_back(struct rbi_half *half, uint64_t pos)
+{
+    struct rbi_lane_rx cursor = half->trail;
+    if ((int64_t)(pos - half->trail.pos) < 0 || (int64_t)(pos - half->rx.pos) > 0) {
+        return -EPROTO;
+    }
+    while (cursor.pos != pos) {
+        struct rbi_lane_record record = {0};
+        const int r = look(half, &cursor, &record);
+        if (r != RBI_LANE_OK || (int64_t)(pos - record.next) < 0) {
+            return -EPROTO;
+        }
+        rbi_lane_advance(&cursor, &record);
+    }
+    half->rx.pos = pos;
+    rbi_desk_wake(half->proxy);
+    return 0;
+}
+
+void rbi_half_hold(struct rbi_half *half, bool hold)
+{
+    if (half->held && !hold) {
+        rbi_desk_wake(half->proxy); /* what came meanwhile has rung for nothing */
+    }
+    half->held = hold;
+}
