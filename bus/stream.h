@@ -123,33 +123,35 @@ struct rbi_stream_input {
 };
 
 /* Actions, to be carried out in this order. */
+/** The OPEN is taken: the connection that it came by, and the handle in it, are the stream's. */
+#define RBI_STREAM_DO_MOVE 0x0001U
 /** rx forgot a record that is not whole: so do you, and rbi_stream_rx_free() what you kept. */
-#define RBI_STREAM_DO_DROP_PART 0x001U
+#define RBI_STREAM_DO_DROP_PART 0x0002U
 /** The local end is to be told that the way is cut, or is back (RBI_RECORD_HOLD). */
-#define RBI_STREAM_DO_HOLD    0x002U
-#define RBI_STREAM_DO_RELEASE 0x004U
-/** Step the local lane back to tx.pos. */
-#define RBI_STREAM_DO_BACK 0x008U
+#define RBI_STREAM_DO_HOLD    0x0004U
+#define RBI_STREAM_DO_RELEASE 0x0008U
+/** Step the local lane back to tx.pos; a record that is being sent is begun anew. */
+#define RBI_STREAM_DO_BACK 0x0010U
 /** Opener: the local link is accepted. */
-#define RBI_STREAM_DO_ACCEPT 0x010U
+#define RBI_STREAM_DO_ACCEPT 0x0020U
 /** OPEN with id, attempt, rx.expect, tx.acked as begin, rbi_stream_rx_offer(); F_AGAIN if local. */
-#define RBI_STREAM_DO_SEND_OPEN 0x020U
+#define RBI_STREAM_DO_SEND_OPEN 0x0040U
 /** OPENED, the same, to where OPEN came from. From here on the stream may send. */
-#define RBI_STREAM_DO_SEND_OPENED 0x040U
+#define RBI_STREAM_DO_SEND_OPENED 0x0080U
 /** REFUSED with actions.id, attempt, code (0: it took too long), forgotten. */
-#define RBI_STREAM_DO_SEND_REFUSED 0x080U
+#define RBI_STREAM_DO_SEND_REFUSED 0x0100U
 /** ACK of what is settled, then CLOSE with actions.reason, now, tx.pos, rx.settled, and what the
  *  local endpoint may have seen: rx.put, unless you know better. */
-#define RBI_STREAM_DO_SEND_CLOSE 0x100U
-/** The local link ends: actions.reason; of its lane [tx.acked, actions.seen) may have been seen,
- *  what lies behind has not. */
-#define RBI_STREAM_DO_END_LOCAL 0x200U
+#define RBI_STREAM_DO_SEND_CLOSE 0x0200U
+/** The local link ends, or is not to be made: actions.reason; of its lane [tx.acked, actions.seen)
+ *  may have been seen, what lies behind has not. */
+#define RBI_STREAM_DO_END_LOCAL 0x0400U
 /** Opener: the local endpoint is refused its link: actions.code, or 0: it took too long. */
-#define RBI_STREAM_DO_REFUSE_LOCAL 0x400U
-/** The stream is CLOSED: forget it. */
-#define RBI_STREAM_DO_FORGET 0x800U
-/** The OPEN is of a stream that is to be made. */
-#define RBI_STREAM_DO_NEW 0x1000U
+#define RBI_STREAM_DO_REFUSE_LOCAL 0x0800U
+/** The stream is CLOSED: forget it, and its half of the local link if that is still there. */
+#define RBI_STREAM_DO_FORGET 0x1000U
+/** The OPEN is of a stream that is to be made: rbi_stream_init_acceptor(). */
+#define RBI_STREAM_DO_NEW 0x2000U
 
 struct rbi_stream_actions {
     unsigned todo; /* RBI_STREAM_DO_* */

@@ -102,6 +102,7 @@ static void on_own_open(struct rbi_stream *stream,
         return; /* old */
     }
     stream->attempt = input->attempt;
+    out->todo |= RBI_STREAM_DO_MOVE;
     if (stream->state == RBI_STREAM_OPENING) {
         stream->cut = false;
         stream->tx.granted = input->granted;
@@ -127,7 +128,7 @@ static void adopt(struct rbi_stream *stream,
     stream->attempt = input->attempt;
     stream->opener = false;
     stream->local = true;
-    out->todo |= RBI_STREAM_DO_ACCEPT | RBI_STREAM_DO_SEND_OPENED;
+    out->todo |= RBI_STREAM_DO_MOVE | RBI_STREAM_DO_ACCEPT | RBI_STREAM_DO_SEND_OPENED;
 }
 
 static void on_crossing(struct rbi_stream *stream,
