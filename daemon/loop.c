@@ -31,6 +31,7 @@ struct rbi_loop {
     uint32_t heap_capacity;
     struct rbi_loop_task *task_head;
     struct rbi_loop_task **task_tail;
+    unsigned char *scratch; /* for what streams receive, if they do so by readiness */
 };
 
 /* ---- time and timers ------------------------------------------------------------------- */
@@ -173,7 +174,7 @@ static bool loop_grow_sources(struct rbi_loop *loop)
     return true;
 }
 
-static int loop_watch(struct rbi_loop *loop, struct rbi_loop_source *source)
+int rbi_loop_place(struct rbi_loop *loop, struct rbi_loop_source *source)
 {
     if (!loop->free_count && !loop_grow_sources(loop)) {
         return -ENOMEM;
@@ -183,11 +184,26 @@ static int loop_watch(struct rbi_loop *loop, struct rbi_loop_source *source)
     source->generation = ++loop->generations[idx];
     source->loop = loop;
     loop->sources[idx] = source;
-    const int result = loop->backend->add(loop->state, source);
-    if (result < 0) {
-        loop->sources[idx] = NULL;
-        loop->free_idx[loop->free_count++] = idx;
-        source->loop = NULL;
+    return 0;
+}
+
+void rbi_loop_displace(struct rbi_loop_source *source)
+{
+    struct rbi_loop *loop = source->loop;
+    loop->sources[source->idx] = NULL;
+    loop->generations[source->idx]++;
+    loop->free_idx[loop->free_count++] = source->idx;
+    source->loop = NULL;
+}
+
+static int loop_watch(struct rbi_loop *loop, struct rbi_loop_source *source)
+{
+    int result = rbi_loop_place(loop, source);
+    if (result == 0) {
+        result = loop->backend->add(loop->state, source);
+        if (result < 0) {
+            rbi_loop_displace(source);
+        }
     }
     return result;
 }
@@ -277,10 +293,7 @@ void rbi_loop_remove(struct rbi_loop_source *source)
     if (source->again) {
         loop_forget_again(loop, source);
     }
-    loop->sources[source->idx] = NULL;
-    loop->generations[source->idx]++;
-    loop->free_idx[loop->free_count++] = source->idx;
-    source->loop = NULL;
+    rbi_loop_displace(source);
 }
 
 struct rbi_loop_source *
@@ -395,6 +408,20 @@ void rbi_loop_stop(struct rbi_loop *loop)
 
 /* ---- life ------------------------------------------------------------------------------ */
 
+const struct rbi_loop_backend *rbi_loop_way(const struct rbi_loop *loop, void **state)
+{
+    *state = loop->state;
+    return loop->backend;
+}
+
+unsigned char *rbi_loop_scratch(struct rbi_loop *loop)
+{
+    if (!loop->scratch) {
+        loop->scratch = malloc(RBI_LOOP_STREAM_PIECE);
+    }
+    return loop->scratch;
+}
+
 const char *rbi_loop_backend(const struct rbi_loop *loop)
 {
     return loop->backend->name;
@@ -408,6 +435,7 @@ struct rbi_loop *rbi_loop_free(struct rbi_loop *loop)
     if (loop->backend) {
         loop->backend->end(loop->state);
     }
+    free(loop->scratch);
     free(loop->heap);
     free(loop->sources);
     free(loop->generations);

@@ -37,15 +37,12 @@ struct rbi_loop_stream {
     struct rbi_loop_source source; /* its place in the loop's table; with epoll its readiness */
     const struct rbi_loop_stream_ops *ops;
     void *context;
+    bool operated;  /* by operations of the backend, not by readiness */
     bool reading;   /* the owner wants bytes */
-    bool receiving; /* io_uring: a receive is in the ring */
+    bool receiving; /* operated: a receive is in the ring */
     bool sending;   /* a send is under way */
-    bool removed;   /* ends when the kernel has let go of it */
     bool at_end;    /* ended() was called */
-    bool zero_copy; /* io_uring: this send's */
-    bool notified;  /* io_uring: the kernel no longer needs the memory of a zero-copy send */
-    bool copied;    /* io_uring: the kernel had to copy what it was not to */
-    ssize_t result; /* of a send that waits for that */
+    bool removed;   /* gone() comes once the kernel has let go of it */
     struct msghdr message;
     struct iovec pieces[RBI_LOOP_STREAM_IOV];
     struct rbi_loop_task task;
@@ -54,26 +51,29 @@ struct rbi_loop_stream {
 /**
  * Begins to read.
  * @param fd  connected, non-blocking; borrowed until gone()
- * @retval -errno
+ * @retval 0; -errno
  */
 RBI_MUST_CHECK int rbi_loop_stream_add(struct rbi_loop *loop,
                                        struct rbi_loop_stream *stream,
                                        int fd,
                                        const struct rbi_loop_stream_ops *ops,
                                        void *context);
-/** Reads on, or no more. What is on its way still comes: at most 1 MiB. */
+/** Reads on, or no more. What is on its way still comes: at most 2 MiB. */
 void rbi_loop_stream_read(struct rbi_loop_stream *stream, bool on);
 /**
- * Starts a send; none is under way.
- * @param pieces  copied; what they point to stays until sent(), which is not called from here
+ * Sends; no other is under way.
+ * @param pieces  copied; what they point to stays until sent()
  * @param count   1..RBI_LOOP_STREAM_IOV
+ * @return bytes that the kernel has taken at once, maybe not all; 0: it is under way, sent()
+ *         follows, not from here; -errno
  */
-void rbi_loop_stream_send(struct rbi_loop_stream *stream,
-                          const struct iovec *pieces,
-                          unsigned count);
+RBI_MUST_CHECK ssize_t rbi_loop_stream_send(struct rbi_loop_stream *stream,
+                                            const struct iovec *pieces,
+                                            unsigned count);
 /**
- * Ends it: no callback but gone(), in a later turn. The caller closes the descriptor there; to
- * end the connection before, it shuts it down. Accepts one that is not of a loop: calls nothing.
+ * Ends it: no callback but gone(), at the end of this turn or a later one. The caller closes the
+ * descriptor there; to end the connection before that, it shuts it down. Accepts one that is not
+ * of a loop, and calls nothing then.
  */
 void rbi_loop_stream_remove(struct rbi_loop_stream *stream);
 

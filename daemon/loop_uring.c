@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/loop_backend.h"
+#include "daemon/loop_uring.h"
 
 #include <errno.h>
-#include <liburing.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -20,30 +19,13 @@
 #define URING_BATCH      128U
 #define SHORT_PAUSE_NS   1000000L
 
-enum uring_kind { URING_POLL_IN = 0, URING_POLL_OUT = 1, URING_IGNORE = 3 };
-
 #define URING_ARMED_IN  0x1U
 #define URING_ARMED_OUT 0x2U
-
-struct uring_state {
-    struct io_uring ring;
-};
-
-struct uring_event {
-    uint64_t id;
-    int result;
-    unsigned flags;
-};
-
-static uint64_t uring_id(const struct rbi_loop_source *source, enum uring_kind kind)
-{
-    return (uint64_t)source->generation << 32 | (uint64_t)source->idx << 2 | (uint64_t)kind;
-}
 
 static int uring_start(struct rbi_loop *loop, void **out)
 {
     (void)loop;
-    struct uring_state *state = calloc(1, sizeof(*state));
+    struct rbi_uring *state = calloc(1, sizeof(*state));
     if (!state) {
         return -ENOMEM;
     }
@@ -64,7 +46,8 @@ static int uring_start(struct rbi_loop *loop, void **out)
 
 static void uring_end(void *opaque)
 {
-    struct uring_state *state = opaque;
+    struct rbi_uring *state = opaque;
+    rbi_uring_streams_end(state);
     io_uring_queue_exit(&state->ring);
     free(state);
 }
@@ -80,7 +63,7 @@ static bool uring_passes(int error)
     return error == -EINTR || error == -EBUSY;
 }
 
-static struct io_uring_sqe *uring_sqe(struct uring_state *state)
+struct io_uring_sqe *rbi_uring_sqe(struct rbi_uring *state)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&state->ring);
     while (!sqe) {
@@ -91,32 +74,32 @@ static struct io_uring_sqe *uring_sqe(struct uring_state *state)
     return sqe;
 }
 
-static void uring_arm_in(struct uring_state *state, struct rbi_loop_source *source)
+static void uring_arm_in(struct rbi_uring *state, struct rbi_loop_source *source)
 {
-    struct io_uring_sqe *sqe = uring_sqe(state);
+    struct io_uring_sqe *sqe = rbi_uring_sqe(state);
     io_uring_prep_poll_multishot(sqe, source->fd, POLLIN | POLLRDHUP);
-    io_uring_sqe_set_data64(sqe, uring_id(source, URING_POLL_IN));
+    io_uring_sqe_set_data64(sqe, rbi_uring_id(source, RBI_URING_POLL_IN));
     source->armed |= URING_ARMED_IN;
 }
 
-static void uring_arm_out(struct uring_state *state, struct rbi_loop_source *source)
+static void uring_arm_out(struct rbi_uring *state, struct rbi_loop_source *source)
 {
-    struct io_uring_sqe *sqe = uring_sqe(state);
+    struct io_uring_sqe *sqe = rbi_uring_sqe(state);
     io_uring_prep_poll_add(sqe, source->fd, POLLOUT);
-    io_uring_sqe_set_data64(sqe, uring_id(source, URING_POLL_OUT));
+    io_uring_sqe_set_data64(sqe, rbi_uring_id(source, RBI_URING_POLL_OUT));
     source->armed |= URING_ARMED_OUT;
 }
 
-static void uring_cancel(struct uring_state *state, uint64_t id)
+void rbi_uring_cancel(struct rbi_uring *state, uint64_t id)
 {
-    struct io_uring_sqe *sqe = uring_sqe(state);
+    struct io_uring_sqe *sqe = rbi_uring_sqe(state);
     io_uring_prep_cancel64(sqe, id, 0);
-    io_uring_sqe_set_data64(sqe, URING_IGNORE);
+    io_uring_sqe_set_data64(sqe, RBI_URING_IGNORE);
 }
 
 static int uring_add(void *opaque, struct rbi_loop_source *source)
 {
-    struct uring_state *state = opaque;
+    struct rbi_uring *state = opaque;
     uring_arm_in(state, source);
     if (source->want & RBI_LOOP_OUT) {
         uring_arm_out(state, source);
@@ -126,7 +109,7 @@ static int uring_add(void *opaque, struct rbi_loop_source *source)
 
 static void uring_change(void *opaque, struct rbi_loop_source *source)
 {
-    struct uring_state *state = opaque;
+    struct rbi_uring *state = opaque;
     if (source->want & RBI_LOOP_IN) {
         rbi_loop_again(source); /* the edge may have passed while nobody wanted it */
     }
@@ -137,23 +120,23 @@ static void uring_change(void *opaque, struct rbi_loop_source *source)
 
 static void uring_remove(void *opaque, struct rbi_loop_source *source)
 {
-    struct uring_state *state = opaque;
+    struct rbi_uring *state = opaque;
     if (source->armed & URING_ARMED_IN) {
-        uring_cancel(state, uring_id(source, URING_POLL_IN));
+        rbi_uring_cancel(state, rbi_uring_id(source, RBI_URING_POLL_IN));
     }
     if (source->armed & URING_ARMED_OUT) {
-        uring_cancel(state, uring_id(source, URING_POLL_OUT));
+        rbi_uring_cancel(state, rbi_uring_id(source, RBI_URING_POLL_OUT));
     }
     source->armed = 0;
 }
 
-static void uring_polled(struct uring_state *state,
+static void uring_polled(struct rbi_uring *state,
                          struct rbi_loop_source *source,
-                         const struct uring_event *event,
-                         enum uring_kind kind)
+                         const struct rbi_uring_event *event,
+                         enum rbi_uring_kind kind)
 {
     unsigned events = 0;
-    if (kind == URING_POLL_OUT) {
+    if (kind == RBI_URING_POLL_OUT) {
         source->armed &= ~URING_ARMED_OUT;
     } else if (!(event->flags & IORING_CQE_F_MORE)) {
         source->armed &= ~URING_ARMED_IN;
@@ -176,29 +159,37 @@ static void uring_polled(struct uring_state *state,
     if (!(source->armed & URING_ARMED_IN) && !(events & RBI_LOOP_HUP)) {
         uring_arm_in(state, source);
     }
-    if (kind == URING_POLL_OUT && (source->want & RBI_LOOP_OUT)) {
+    if (kind == RBI_URING_POLL_OUT && (source->want & RBI_LOOP_OUT)) {
         uring_arm_out(state, source);
     }
     rbi_loop_dispatch(source, events);
 }
 
 static void
-uring_handle(struct uring_state *state, struct rbi_loop *loop, const struct uring_event *event)
+uring_handle(struct rbi_uring *state, struct rbi_loop *loop, const struct rbi_uring_event *event)
 {
-    const enum uring_kind kind = (enum uring_kind)(event->id & 3);
-    struct rbi_loop_source *source =
-        rbi_loop_lookup(loop, (uint32_t)event->id >> 2, (uint32_t)(event->id >> 32));
-    if (kind != URING_IGNORE && source) {
+    const enum rbi_uring_kind kind = (enum rbi_uring_kind)(event->id & RBI_URING_KIND_MASK);
+    struct rbi_loop_source *source = rbi_loop_lookup(
+        loop, (uint32_t)event->id >> RBI_URING_KIND_BITS, (uint32_t)(event->id >> 32));
+    if (kind == RBI_URING_IGNORE || !source) {
+        if (event->flags & IORING_CQE_F_BUFFER) {
+            rbi_uring_give_back(state, event->flags);
+        }
+    } else if (kind == RBI_URING_RECEIVE) {
+        rbi_uring_received(state, source, event);
+    } else if (kind == RBI_URING_SEND) {
+        rbi_uring_sent(source, event);
+    } else {
         uring_polled(state, source, event, kind);
     }
 }
 
-static unsigned uring_take(struct uring_state *state, struct uring_event *events)
+static unsigned uring_take(struct rbi_uring *state, struct rbi_uring_event *events)
 {
     struct io_uring_cqe *cqes[URING_BATCH];
     const unsigned count = io_uring_peek_batch_cqe(&state->ring, cqes, URING_BATCH);
     for (unsigned i = 0; i < count; i++) {
-        events[i] = (struct uring_event){
+        events[i] = (struct rbi_uring_event){
             .id = cqes[i]->user_data, .result = cqes[i]->res, .flags = cqes[i]->flags};
     }
     io_uring_cq_advance(&state->ring, count);
@@ -207,8 +198,8 @@ static unsigned uring_take(struct uring_state *state, struct uring_event *events
 
 static int uring_turn(void *opaque, struct rbi_loop *loop, uint64_t timeout_ns)
 {
-    struct uring_state *state = opaque;
-    struct uring_event events[URING_BATCH];
+    struct rbi_uring *state = opaque;
+    struct rbi_uring_event events[URING_BATCH];
     struct io_uring_cqe *cqe = NULL;
     struct __kernel_timespec timeout = {.tv_sec = (long long)(timeout_ns / 1000000000U),
                                         .tv_nsec = (long long)(timeout_ns % 1000000000U)};
@@ -233,4 +224,8 @@ const struct rbi_loop_backend rbi_loop_uring = {
     .change = uring_change,
     .remove = uring_remove,
     .wait = uring_turn,
+    .stream_add = rbi_uring_stream_add,
+    .stream_read = rbi_uring_stream_read,
+    .stream_send = rbi_uring_stream_send,
+    .stream_remove = rbi_uring_stream_remove,
 };
