@@ -24,7 +24,7 @@
 struct rbi_loop_stream_ops {
     /** @param bytes  1 to RBI_LOOP_STREAM_PIECE; valid until the callee returns */
     void (*received)(void *context, const unsigned char *bytes, size_t size);
-    /** The send is over. @param result  bytes that the kernel has taken, maybe not all; or -errno */
+    /** The send is over. @param result  bytes that the kernel took, maybe not all; or -errno */
     void (*sent)(void *context, ssize_t result);
     /** Nothing more comes. @param error  0 the peer has ended its direction; or -errno */
     void (*ended)(void *context, int error);

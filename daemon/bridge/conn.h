@@ -62,18 +62,20 @@ struct rbi_conn_ops {
 /** A queue with less room than this gets a call of room() when it has some again. */
 #define RBI_CONN_LOW 131072U
 
-/** What the connections of a bridge have in common. The owner keeps it while there are any. */
+/** What the connections of a bridge have in common. Kept while there are any, see `alive`. */
 struct rbi_conn_terms {
     struct rbi_loop *loop;
     struct rbi_tls *tls;     /* NULL: without (bridge.insecure) */
     uint64_t queue_bytes;    /* bridge.limits.queue, of each connection */
     uint64_t batch_delay_ns; /* bridge.batch_delay */
-    /** Connect and handshake, together, each at most; 0: 5 s. */
-    uint64_t handshake_ns;
+    uint64_t handshake_ns;   /* how long the handshake of TLS may take; 0: 5 s. Connecting: 2 s */
     /** Whether a host may connect to us: of the names in its certificate the first that this
      * takes is its name. NULL: nobody. */
     bool (*known)(void *context, const char *host);
     void *known_context;
+    /** Connections whose memory is still there; zero-initialise. Turn the loop until it is 0 before
+     * the loop, the TLS and this go. */
+    uint32_t alive;
 };
 
 /** Connections of all are counted here, and of each: figures for people. */

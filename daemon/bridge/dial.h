@@ -3,8 +3,9 @@
 #define RINGBUS_DAEMON_BRIDGE_DIAL_H
 /*
  * daemon/bridge/dial.h - keeps a neighbour dialled: connects, and again whenever the connection has
- * ended or could not be made, after a back-off with full jitter that grows from RBI_DIAL_STEP_MIN_NS
- * to RBI_DIAL_STEP_MAX_NS and is over within one such step after a listener is there.
+ * ended or could not be made, after a back-off with full jitter that grows from
+ * RBI_DIAL_STEP_MIN_NS to RBI_DIAL_STEP_MAX_NS. So it connects within one such step after a
+ * listener is there.
  *
  * A connection whose certificates are about to expire is made anew before they do: the second one
  * comes up while the first still lasts, and the owner replaces the one by the other.
@@ -40,7 +41,7 @@ struct rbi_dial_report {
  * @retval -EINVAL  no such address can be
  * @retval -ENOMEM
  */
-RBI_MUST_CHECK int rbi_dial_new(const struct rbi_conn_terms *terms,
+RBI_MUST_CHECK int rbi_dial_new(struct rbi_conn_terms *terms,
                                 const char *host,
                                 const char *address,
                                 const struct rbi_conn_ops *ops,

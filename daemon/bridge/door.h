@@ -21,7 +21,7 @@ struct rbi_door;
  * @retval -EADDRINUSE  somebody listens there: another bridge, or one that just ends
  * @retval -errno       the kernel's refusal
  */
-RBI_MUST_CHECK int rbi_door_new(const struct rbi_conn_terms *terms,
+RBI_MUST_CHECK int rbi_door_new(struct rbi_conn_terms *terms,
                                 const char *address,
                                 const struct rbi_conn_ops *ops,
                                 void *context,

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections between hosts, over loopback: with io_uring and with epoll, with TLS and without.
+ * Bytes come once and in order whatever sizes they are written and taken in, queues are bounded,
+ * one who reads nothing stops nobody but itself, ends are told once and say why.
+ */
+#include "support/machine.h"
+#include "support/net.h"
+#include "support/test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct net net;
+
+static int setup(void **state)
+{
+    net_up(&net, *state);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    net_down(&net);
+    return 0;
+}
+
+static void connect_hosts(void)
+{
+    net_open(&net.b);
+    net_dial(&net.a, &net.b, rbi_door_address(net.b.door));
+    assert_true(net_until(&net, net_connected));
+}
+
+static uint32_t random_below(uint32_t n)
+{
+    static uint64_t seed = 5;
+    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(seed >> 33) % n;
+}
+
+/* ---- bytes ----------------------------------------------------------------------------- */
+
+static void test_names_are_those_of_the_certificates(void **state)
+{
+    (void)state;
+    connect_hosts();
+    assert_string_equal(net.a.peer, net.tls ? "beta" : "");
+    assert_string_equal(net.b.peer, net.tls ? "alpha" : "");
+    assert_true(rbi_conn_dialled(net.a.conn));
+    assert_false(rbi_conn_dialled(net.b.conn));
+    assert_true(rbi_conn_names(net.a.conn, "beta"));
+    assert_int_equal(rbi_conn_names(net.a.conn, "gamma"), !net.tls);
+    assert_string_equal(rbi_conn_address(net.a.conn), rbi_door_address(net.b.door));
+}
+
+static bool all_came(struct net *at)
+{
+    return at->b.received == at->a.sent && at->a.received == at->b.sent;
+}
+
+/** Sends until both have sent so much, in pieces of up to @p piece bytes. */
+static void exchange(uint64_t bytes, uint32_t piece)
+{
+    const uint64_t to = net.a.sent + bytes;
+    const uint64_t back = net.b.sent + bytes;
+    const uint64_t end = machine_now_ns() + UINT64_C(60000000000);
+    while ((net.a.sent < to || net.b.sent < back) && machine_now_ns() < end) {
+        for (unsigned i = 0; i < 16; i++) {
+            if (net.a.sent < to) {
+                net_send(&net.a, 1 + random_below(piece));
+            }
+            if (net.b.sent < back) {
+                net_send(&net.b, 1 + random_below(piece));
+            }
+        }
+        assert_int_equal(rbi_loop_turn(net.loop, 0), 0);
+    }
+    net.b.taste = 0; /* also what it has left */
+    rbi_conn_resume(net.b.conn);
+    assert_true(net_until(&net, all_came));
+    assert_false(net.a.wrong || net.b.wrong);
+}
+
+static void test_bytes_come_once_and_in_order_in_any_sizes(void **state)
+{
+    (void)state;
+    connect_hosts();
+    exchange(100000, 30);
+    net.b.taste = 1000; /* leaves what is less, as the beginning of a frame */
+    exchange(1000000, 3000);
+    exchange(FULL_OR(1000000000U, 30000000U), 262144);
+    exchange(1000, 3);
+    assert_int_equal(net.a.ups, 1);
+    assert_int_equal(net.b.downs, 0);
+}
+
+static void test_quiet_connections_send_at_once_and_busy_ones_gather(void **state)
+{
+    (void)state;
+    struct rbi_conn_figures before;
+    struct rbi_conn_figures after;
+    connect_hosts();
+    /* Message by message, each awaited: each is a send. */
+    rbi_conn_figures(net.a.conn, &before);
+    for (unsigned i = 0; i < 100; i++) {
+        assert_int_equal(net_send(&net.a, 48), 48);
+        assert_true(net_until(&net, all_came));
+    }
+    rbi_conn_figures(net.a.conn, &after);
+    assert_int_equal(after.sends - before.sends, 100);
+    /* Many in a turn: few sends. */
+    for (unsigned i = 0; i < 1000; i++) {
+        assert_int_equal(net_send(&net.a, 48), 48);
+    }
+    assert_true(net_until(&net, all_came));
+    before = after;
+    rbi_conn_figures(net.a.conn, &after);
+    assert_in_range(after.sends - before.sends, 1, 10);
+    assert_false(net.b.wrong);
+}
+
+/* ---- slow readers ---------------------------------------------------------------------- */
+
+static bool queue_is_full(struct net *at)
+{
+    return net_send(&at->a, 65536) == 0 && net_send(&at->a, 1) == 0 &&
+           rbi_conn_write(at->a.conn, at, 65536) == -ENOBUFS;
+}
+
+static bool fill(struct net *at)
+{
+    while (net_send(&at->a, 65536)) {
+    }
+    while (net_send(&at->a, 1)) {
+    }
+    /* Full, and nothing leaves any more. */
+    struct rbi_conn_figures before;
+    struct rbi_conn_figures after;
+    rbi_conn_figures(at->a.conn, &before);
+    net_turn_ms(at, 200);
+    rbi_conn_figures(at->a.conn, &after);
+    return queue_is_full(at) && before.bytes_out == after.bytes_out;
+}
+
+static bool a_has_all(struct net *at)
+{
+    return at->a.received == at->b.sent;
+}
+
+static void test_who_reads_nothing_fills_a_bounded_queue(void **state)
+{
+    (void)state;
+    struct rbi_conn_figures figures;
+    connect_hosts();
+    net.b.deaf = true;
+    assert_true(net_until(&net, fill));
+    rbi_conn_figures(net.a.conn, &figures);
+    assert_in_range(figures.queued_max, 1, net.a.terms.queue_bytes + 65536);
+    assert_int_equal(net.a.rooms, 0);
+    /* The other direction goes on. */
+    while (net.b.sent < 200000) {
+        net_send(&net.b, 1000);
+        assert_int_equal(rbi_loop_turn(net.loop, 0), 0);
+    }
+    assert_true(net_until(&net, a_has_all));
+    net.b.deaf = false;
+    rbi_conn_resume(net.b.conn);
+    assert_true(net_until(&net, all_came));
+    assert_true(net.a.rooms > 0);
+    assert_false(net.a.wrong || net.b.wrong);
+    exchange(1000000, 100000);
+}
+
+/* ---- ends ------------------------------------------------------------------------------ */
+
+static bool b_is_down(struct net *at)
+{
+    return at->b.downs > 0;
+}
+
+static void test_what_was_written_before_a_close_comes(void **state)
+{
+    (void)state;
+    connect_hosts();
+    rbi_dial_pause(net.a.dial);
+    while (net_send(&net.a, 100000)) {
+    }
+    rbi_conn_close(net.a.conn, "done");
+    net.a.conn = NULL;
+    assert_true(net_until(&net, b_is_down));
+    assert_int_equal(net.b.received, net.a.sent);
+    assert_false(net.b.wrong);
+    assert_string_equal(net.b.why, "the peer has closed it");
+    assert_int_equal(net.a.downs, 0);
+    assert_int_equal(net.b.downs, 1);
+}
+
+static void test_a_cut_is_told_as_one(void **state)
+{
+    (void)state;
+    connect_hosts();
+    rbi_dial_pause(net.a.dial);
+    net_send(&net.a, 100000);
+    net_turn_ms(&net, 20);
+    rbi_conn_cut(net.a.conn, "no answer");
+    net.a.conn = NULL;
+    assert_true(net_until(&net, b_is_down));
+    if (net.tls) {
+        assert_string_equal(net.b.why, "cut: it ended without a farewell");
+    }
+    assert_int_equal(net.b.downs, 1);
+    assert_int_equal(net.a.downs, 0);
+    struct rbi_dial_report report;
+    rbi_dial_report(net.a.dial, &report);
+    assert_int_equal(report.state, RBI_DIAL_PAUSED);
+}
+
+static bool all_memory_is_free(struct net *at)
+{
+    return at->a.terms.alive == 0 && at->b.terms.alive == 0;
+}
+
+static void test_connections_are_made_again_and_leave_nothing(void **state)
+{
+    (void)state;
+    connect_hosts();
+    for (unsigned i = 0; i < FULL_OR(100U, 4U); i++) {
+        exchange(100000, 50000);
+        while (net_send(&net.a, 100000)) {
+        }
+        rbi_conn_cut(i % 2 ? net.a.conn : net.b.conn, "cut"); /* with a full queue, in the ring */
+        if (i % 2) {
+            net.a.conn = NULL;
+        } else {
+            net.b.conn = NULL;
+        }
+        assert_true(net_until(&net, net_connected));
+        while (net.a.ups != i + 2 || net.b.ups != i + 2) {
+            assert_int_equal(rbi_loop_turn(net.loop, 1000000), 0);
+        }
+        net.a.sent = net.b.received = net.b.sent = net.a.received = 0;
+    }
+    rbi_dial_pause(net.a.dial);
+    rbi_conn_close(net.a.conn, "done");
+    net.a.conn = NULL;
+    assert_true(net_until(&net, all_memory_is_free));
+}
+
+/* ---- dialling -------------------------------------------------------------------------- */
+
+static bool was_refused_often(struct net *at)
+{
+    struct rbi_dial_report report;
+    rbi_dial_report(at->a.dial, &report);
+    return report.failures >= 4;
+}
+
+/** Scenario 116: the first attempts fail; it connects within a step after somebody listens. */
+static void test_it_connects_within_a_step_after_a_listener_appears(void **state)
+{
+    (void)state;
+    char address[RBI_BRIDGE_ADDRESS_MAX + 1U];
+    uint64_t took = UINT64_MAX;
+    net_open(&net.b);
+    (void)snprintf(address, sizeof(address), "%s", rbi_door_address(net.b.door));
+    net.b.door = rbi_door_free(net.b.door);
+    net_turn_ms(&net, 20); /* polls in the ring keep a listener for a moment */
+    net_dial(&net.a, &net.b, address);
+    for (unsigned round = 0; round < MACHINE_ROUNDS && took > RBI_DIAL_STEP_MAX_NS; round++) {
+        net.a.conn = net.b.conn = NULL;
+        assert_true(net_until(&net, was_refused_often));
+        struct rbi_dial_report report;
+        rbi_dial_report(net.a.dial, &report);
+        assert_non_null(strstr(report.why, "nobody listens there"));
+        const uint64_t from = machine_now_ns();
+        net_open_at(&net.b, address);
+        assert_true(net_until(&net, net_connected));
+        took = machine_now_ns() - from;
+        took -=
+            machine_paused_ns(from, from + took) < took ? machine_paused_ns(from, from + took) : 0;
+        rbi_conn_cut(net.b.conn, "again");
+        net.b.conn = NULL;
+        net.b.door = rbi_door_free(net.b.door);
+    }
+    assert_in_range(took, 0, RBI_DIAL_STEP_MAX_NS + 100000000);
+}
+
+#define MODE(test, mode)                                                                           \
+    {                                                                                              \
+#test " " mode, test, setup, teardown, (void *)(uintptr_t)mode                             \
+    }
+#define MODES(test)                                                                                \
+    MODE(test, "uring plain"), MODE(test, "epoll plain"), MODE(test, "uring tls"),                 \
+        MODE(test, "epoll tls")
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        MODES(test_names_are_those_of_the_certificates),
+        MODES(test_bytes_come_once_and_in_order_in_any_sizes),
+        MODES(test_quiet_connections_send_at_once_and_busy_ones_gather),
+        MODES(test_who_reads_nothing_fills_a_bounded_queue),
+        MODES(test_what_was_written_before_a_close_comes),
+        MODES(test_a_cut_is_told_as_one),
+        MODES(test_connections_are_made_again_and_leave_nothing),
+        MODE(test_it_connects_within_a_step_after_a_listener_appears, "uring tls"),
+        MODE(test_it_connects_within_a_step_after_a_listener_appears, "epoll plain"),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
