@@ -176,15 +176,31 @@ static void on_refused(struct rbi_proxy *proxy, int code, const char *text)
     relay->code = code;
 }
 
+/* Both hosts have been asked at once: what waits there is the other half of this one. */
+static bool join(struct rbi_half *half, struct rbi_half *waiting)
+{
+    if (waiting == NULL || rbi_half_phase(waiting) != RBI_HALF_INTRODUCED) {
+        return false;
+    }
+    struct relay_pair *pair = rbi_half_context(waiting);
+    pair->half[side_of(half)] = half;
+    rbi_half_set_context(half, pair);
+    CHECK(rbi_half_accept(half, 0) == 0);
+    return true;
+}
+
 static void on_introduced(struct rbi_proxy *proxy, struct rbi_half *half)
 {
     struct relay *relay = host_of(proxy)->relay;
     const unsigned side = side_of(half);
     struct relay_host *other = &relay->host[1 - side];
     const struct rbi_pidf *peer = rbi_half_peer(half);
-    struct relay_pair *pair = pair_new(relay);
     const struct rbi_pidf to = rbi_proxy_pidf(proxy);
     struct rbi_proxy *mirror = rbi_proxy_find(other->desk, peer->cluster, peer->instance);
+    if (mirror != NULL && join(half, rbi_proxy_half(mirror, to.cluster, to.instance))) {
+        return;
+    }
+    struct relay_pair *pair = pair_new(relay);
     pair->half[side] = half;
     rbi_half_set_context(half, pair);
     if (mirror != NULL && rbi_proxy_pidf(mirror).incarnation != peer->incarnation) {
