@@ -49,7 +49,7 @@ struct rbi_directory_instance {
     uint32_t state;  /* enum rbi_endpoint_state */
     uint32_t health; /* enum rbi_health */
     uint32_t weight; /* 0..1000; what the operator said, else what it said itself */
-    uint32_t host;   /* 0: this host; else its number (bus/hosts.h) */
+    uint32_t host;   /* 0: this host; else its number (bus/hosts_table.h) */
     uint32_t name_length;
     uint32_t override; /* RBI_OVERRIDE_* */
     uint32_t ramp;     /* percent of the weight that it gets, with RBI_HEALTH_RAMP */

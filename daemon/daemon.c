@@ -183,6 +183,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
     rbi_dry_desk_init(&daemon->dry);
     rbi_nodes_init(&daemon->nodes);
     rbi_hosts_init(&daemon->hosts);
+    rbi_routes_init(&daemon->routes);
     rbi_list_init(&daemon->centre.turns);
     rbi_log_init();
     rbi_log_set_level(daemon->config.daemon.log_level);
@@ -276,6 +277,7 @@ void rbi_daemon_deinit(struct rbi_daemon *daemon)
     rbi_links_deinit(&daemon->links);
     rbi_watches_deinit(&daemon->watches);
     rbi_registry_deinit(&daemon->registry);
+    rbi_routes_deinit(&daemon->routes);
     rbi_hosts_deinit(&daemon->hosts);
     rbi_nodes_free_all(&daemon->nodes);
     rbi_quota_deinit(&daemon->quota);

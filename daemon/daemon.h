@@ -27,6 +27,7 @@
 #include "daemon/relink.h"
 #include "daemon/remote.h"
 #include "daemon/rights.h"
+#include "daemon/routes.h"
 #include "daemon/settle.h"
 #include "daemon/tokens.h"
 #include "daemon/watch.h"
@@ -111,6 +112,7 @@ struct rbi_daemon {
     struct rbi_centre centre;
     struct rbi_settle settle;
     struct rbi_hosts hosts;
+    struct rbi_routes routes;
     struct rbi_health_desk health;
     struct rbi_reported_desk reported;
     uint32_t numa_nodes; /* of the host */

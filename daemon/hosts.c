@@ -82,7 +82,7 @@ struct rbi_host *rbi_hosts_take(struct rbi_hosts *hosts, const char *name)
 
 void rbi_hosts_drop(struct rbi_hosts *hosts, struct rbi_host *host)
 {
-    if (host->proxies == 0 && !host->told) {
+    if (host->proxies == 0 && !host->told && host->way.next[0] == '\0') {
         hosts_free(hosts, host);
     }
 }

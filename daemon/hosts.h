@@ -14,6 +14,13 @@ struct rbi_daemon;
 /** As many as ways can be found through (bus/graph.h). */
 #define RBI_HOSTS_MAX 1024U
 
+/** How it is reached, as bus/ways.h has found it. */
+struct rbi_host_way {
+    char next[RBI_HOST_NAME_MAX + 1]; /* the neighbour; "": there is no way */
+    uint32_t cost;
+    uint32_t hops;
+};
+
 struct rbi_host {
     struct rbi_list in_hosts;
     char name[RBI_HOST_NAME_MAX + 1];
@@ -22,6 +29,7 @@ struct rbi_host {
     uint64_t order;           /* grows along the list */
     bool told;                /* the bridge has told of it, and is connected */
     struct rbi_wire_host row; /* while told */
+    struct rbi_host_way way;
 };
 
 struct rbi_hosts {

@@ -114,6 +114,7 @@ static void peer_free(struct rbi_peer *peer)
     rbi_watch_clear(peer);
     rbi_turn_peer_gone(peer);
     rbi_centre_peer_gone(peer);
+    rbi_routes_peer_gone(peer);
     peer->endpoint = rbi_endpoint_free(peer->endpoint);
     rbi_peer_out_deinit(peer);
     rbi_fdlist_deinit(&peer->fds);
@@ -234,12 +235,20 @@ peer_log_refusal(struct rbi_daemon *daemon, const struct ucred *credentials, con
     }
 }
 
+/** Whom a connection is charged to. */
+static uint32_t peer_actor(const struct rbi_daemon *daemon, const struct ucred *credentials)
+{
+    const uint32_t pid = credentials->pid > 0 ? (uint32_t)credentials->pid : 0;
+    return rbi_routes_is_bridge(&daemon->routes, credentials->uid, pid) ? RBI_QUOTA_BRIDGE
+                                                                        : credentials->uid;
+}
+
 static void peer_identify(struct rbi_peer *peer, const struct ucred *credentials)
 {
     socklen_t size = sizeof(peer->pidfd);
     peer->uid = credentials->uid;
     peer->gid = credentials->gid;
-    peer->actor = credentials->uid;
+    peer->actor = peer_actor(peer->daemon, credentials);
     peer->pid = credentials->pid > 0 ? (uint32_t)credentials->pid : 0;
     /* Without it, the end of the connection alone tells of the end of the process: late, when
      * a child has inherited the socket. */
@@ -305,11 +314,11 @@ static int peer_admit(struct rbi_daemon *daemon,
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, credentials, &size) < 0) {
         return -errno;
     }
-    const int result =
-        rbi_quota_connect(&daemon->quota, credentials->uid, rbi_loop_now_ns(daemon->loop), why);
-    return result != 0 ? result
-                       : rbi_quota_charge(&daemon->quota, credentials->uid, RBI_QUOTA_CONNECTIONS,
-                                          1, charge, why);
+    const uint32_t actor = peer_actor(daemon, credentials);
+    const int result = rbi_quota_connect(&daemon->quota, actor, rbi_loop_now_ns(daemon->loop), why);
+    return result != 0
+               ? result
+               : rbi_quota_charge(&daemon->quota, actor, RBI_QUOTA_CONNECTIONS, 1, charge, why);
 }
 
 /** @retval 0; 1 refused, @p why says it; -errno */

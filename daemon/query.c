@@ -3,14 +3,13 @@
 
 #include "daemon/daemon.h"
 #include "daemon/log.h"
+#include "daemon/query_rows.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 /* Rows sent in a row before other clients have their turn. */
 #define ROW_BATCH 128U
-
-enum row_result { ROW_SENT = 0, ROW_WAIT = 1, ROW_NONE = 2 };
 
 static uint64_t query_age_ms(const struct rbi_daemon *daemon, uint64_t since_ns)
 {
@@ -28,15 +27,15 @@ static bool query_wants(struct rbi_peer *peer, const struct rbi_endpoint *endpoi
            rbi_rights_may(peer, RBI_ACL_WATCH, endpoint, &why);
 }
 
-static enum row_result query_row(struct rbi_peer *peer,
-                                 enum rbi_wire_type type,
-                                 const void *row,
-                                 const int *fds,
-                                 unsigned fd_count)
+enum rbi_row_result rbi_query_row(struct rbi_peer *peer,
+                                  enum rbi_wire_type type,
+                                  const void *row,
+                                  const int *fds,
+                                  unsigned fd_count)
 {
     return rbi_peer_try_send_with_fds(peer, type, row, peer->query.serial, fds, fd_count) == 0
-               ? ROW_SENT
-               : ROW_WAIT;
+               ? RBI_ROW_SENT
+               : RBI_ROW_WAIT;
 }
 
 /* ---- endpoints ------------------------------------------------------------------------- */
@@ -55,8 +54,8 @@ static void query_add_home(struct rbi_wire_row_endpoint *row, const struct rbi_r
     }
 }
 
-static enum row_result query_send_endpoint(struct rbi_peer *peer,
-                                           const struct rbi_endpoint *endpoint)
+static enum rbi_row_result query_send_endpoint(struct rbi_peer *peer,
+                                               const struct rbi_endpoint *endpoint)
 {
     struct rbi_wire_row_endpoint row = {
         .path = endpoint->path,
@@ -79,10 +78,10 @@ static enum row_result query_send_endpoint(struct rbi_peer *peer,
     rbi_text_set(&row.set, endpoint->seen.set);
     rbi_text_set(&row.idc, endpoint->seen.idc);
     query_add_home(&row, endpoint->remote);
-    return query_row(peer, RBI_WIRE_ROW_ENDPOINT, &row, &endpoint->page_fd, 1);
+    return rbi_query_row(peer, RBI_WIRE_ROW_ENDPOINT, &row, &endpoint->page_fd, 1);
 }
 
-static enum row_result query_next_endpoint(struct rbi_peer *peer)
+static enum rbi_row_result query_next_endpoint(struct rbi_peer *peer)
 {
     struct rbi_query_run *run = &peer->query;
     RBI_LIST_EACH(node, spare, &peer->daemon->registry.endpoints)
@@ -92,18 +91,18 @@ static enum row_result query_next_endpoint(struct rbi_peer *peer)
         if (endpoint->number <= run->cursor || !query_wants(peer, endpoint)) {
             continue;
         }
-        const enum row_result result = query_send_endpoint(peer, endpoint);
-        if (result == ROW_SENT) {
+        const enum rbi_row_result result = query_send_endpoint(peer, endpoint);
+        if (result == RBI_ROW_SENT) {
             run->cursor = endpoint->number;
         }
         return result;
     }
-    return ROW_NONE;
+    return RBI_ROW_NONE;
 }
 
 /* ---- links ----------------------------------------------------------------------------- */
 
-static enum row_result query_next_link(struct rbi_peer *peer)
+static enum rbi_row_result query_next_link(struct rbi_peer *peer)
 {
     struct rbi_query_run *run = &peer->query;
     RBI_LIST_EACH(node, spare, &peer->daemon->links.all)
@@ -121,13 +120,13 @@ static enum row_result query_next_link(struct rbi_peer *peer)
             .age_ms = query_age_ms(peer->daemon, link->created_ns),
             .side_bytes = link->side_bytes[0] + link->side_bytes[1],
         };
-        const enum row_result result = query_row(peer, RBI_WIRE_ROW_LINK, &row, NULL, 0);
-        if (result == ROW_SENT) {
+        const enum rbi_row_result result = rbi_query_row(peer, RBI_WIRE_ROW_LINK, &row, NULL, 0);
+        if (result == RBI_ROW_SENT) {
             run->cursor = link->number;
         }
         return result;
     }
-    return ROW_NONE;
+    return RBI_ROW_NONE;
 }
 
 /* ---- calls and alarms ------------------------------------------------------------------- */
@@ -141,7 +140,7 @@ static bool query_wants_path(struct rbi_peer *peer, const struct rbi_text *path)
            rbi_rights_may_path(peer, RBI_ACL_WATCH, path->bytes, path->length, &why);
 }
 
-static enum row_result query_next_cluster_calls(struct rbi_peer *peer)
+static enum rbi_row_result query_next_cluster_calls(struct rbi_peer *peer)
 {
     struct rbi_query_run *run = &peer->query;
     RBI_LIST_EACH(node, spare, &peer->daemon->health.clusters)
@@ -153,16 +152,16 @@ static enum row_result query_next_cluster_calls(struct rbi_peer *peer)
         }
         struct rbi_wire_row_calls row = {.path = health->cluster->path};
         rbi_figures_cluster_row(health->figures, rbi_loop_now_ns(peer->daemon->loop), &row);
-        const enum row_result result = query_row(peer, RBI_WIRE_ROW_CALLS, &row, NULL, 0);
-        if (result == ROW_SENT) {
+        const enum rbi_row_result result = rbi_query_row(peer, RBI_WIRE_ROW_CALLS, &row, NULL, 0);
+        if (result == RBI_ROW_SENT) {
             run->cursor = health->number;
         }
         return result;
     }
-    return ROW_NONE;
+    return RBI_ROW_NONE;
 }
 
-static enum row_result query_next_instance_calls(struct rbi_peer *peer)
+static enum rbi_row_result query_next_instance_calls(struct rbi_peer *peer)
 {
     struct rbi_query_run *run = &peer->query;
     RBI_LIST_EACH(node, spare, &peer->daemon->registry.endpoints)
@@ -175,16 +174,16 @@ static enum row_result query_next_instance_calls(struct rbi_peer *peer)
         }
         struct rbi_wire_row_calls row = {.path = endpoint->path};
         rbi_figures_instance_row(endpoint->health.figures, &row);
-        const enum row_result result = query_row(peer, RBI_WIRE_ROW_CALLS, &row, NULL, 0);
-        if (result == ROW_SENT) {
+        const enum rbi_row_result result = rbi_query_row(peer, RBI_WIRE_ROW_CALLS, &row, NULL, 0);
+        if (result == RBI_ROW_SENT) {
             run->cursor = endpoint->number;
         }
         return result;
     }
-    return ROW_NONE;
+    return RBI_ROW_NONE;
 }
 
-static enum row_result query_next_alarm(struct rbi_peer *peer)
+static enum rbi_row_result query_next_alarm(struct rbi_peer *peer)
 {
     struct rbi_query_run *run = &peer->query;
     RBI_LIST_EACH(node, spare, &peer->daemon->alarms.entries)
@@ -196,16 +195,16 @@ static enum row_result query_next_alarm(struct rbi_peer *peer)
         }
         struct rbi_wire_row_alarm row;
         rbi_alarm_row(peer->daemon, entry, &row);
-        const enum row_result result = query_row(peer, RBI_WIRE_ROW_ALARM, &row, NULL, 0);
-        if (result == ROW_SENT) {
+        const enum rbi_row_result result = rbi_query_row(peer, RBI_WIRE_ROW_ALARM, &row, NULL, 0);
+        if (result == RBI_ROW_SENT) {
             run->cursor = entry->number;
         }
         return result;
     }
-    return ROW_NONE;
+    return RBI_ROW_NONE;
 }
 
-static enum row_result query_next_dry_run(struct rbi_peer *peer)
+static enum rbi_row_result query_next_dry_run(struct rbi_peer *peer)
 {
     struct rbi_query_run *run = &peer->query;
     RBI_LIST_EACH(node, spare, &peer->daemon->dry.sums)
@@ -216,13 +215,13 @@ static enum row_result query_next_dry_run(struct rbi_peer *peer)
         }
         const struct rbi_wire_row_dry_run row = {
             .path = sum->path, .kind = sum->kind, .rule = sum->rule, .count = sum->count};
-        const enum row_result result = query_row(peer, RBI_WIRE_ROW_DRY_RUN, &row, NULL, 0);
-        if (result == ROW_SENT) {
+        const enum rbi_row_result result = rbi_query_row(peer, RBI_WIRE_ROW_DRY_RUN, &row, NULL, 0);
+        if (result == RBI_ROW_SENT) {
             run->cursor = sum->number;
         }
         return result;
     }
-    return ROW_NONE;
+    return RBI_ROW_NONE;
 }
 
 /* ---- status ---------------------------------------------------------------------------- */
@@ -367,7 +366,7 @@ static const struct {
 #undef STATUS_COUNTER
 };
 
-static enum row_result query_next_status(struct rbi_peer *peer)
+static enum rbi_row_result query_next_status(struct rbi_peer *peer)
 {
     struct rbi_query_run *run = &peer->query;
     struct rbi_wire_row_status row = {.value = 0};
@@ -381,10 +380,10 @@ static enum row_result query_next_status(struct rbi_peer *peer)
         memcpy(&row.value, (const char *)&peer->daemon->counters + status_counters[idx].offset,
                sizeof(row.value));
     } else {
-        return ROW_NONE;
+        return RBI_ROW_NONE;
     }
-    const enum row_result result = query_row(peer, RBI_WIRE_ROW_STATUS, &row, NULL, 0);
-    if (result == ROW_SENT) {
+    const enum rbi_row_result result = rbi_query_row(peer, RBI_WIRE_ROW_STATUS, &row, NULL, 0);
+    if (result == RBI_ROW_SENT) {
         run->cursor++;
     }
     return result;
@@ -392,7 +391,7 @@ static enum row_result query_next_status(struct rbi_peer *peer)
 
 /* ---- the run --------------------------------------------------------------------------- */
 
-static enum row_result query_next(struct rbi_peer *peer)
+static enum rbi_row_result query_next(struct rbi_peer *peer)
 {
     switch ((enum rbi_query)peer->query.what) {
     case RBI_QUERY_STATUS:
@@ -410,16 +409,17 @@ static enum row_result query_next(struct rbi_peer *peer)
     case RBI_QUERY_DRY_RUNS:
         return query_next_dry_run(peer);
     case RBI_QUERY_HOSTS:
+        return rbi_query_next_host(peer);
     case RBI_QUERY_WAYS:
-        return ROW_NONE; /* without a bridge there are none */
+        return rbi_query_next_way(peer);
     }
-    return ROW_NONE;
+    return RBI_ROW_NONE;
 }
 
 static void query_end(struct rbi_peer *peer)
 {
     const struct rbi_wire_query_end end = {.rows = peer->query.rows};
-    if (query_row(peer, RBI_WIRE_QUERY_END, &end, NULL, 0) == ROW_SENT) {
+    if (rbi_query_row(peer, RBI_WIRE_QUERY_END, &end, NULL, 0) == RBI_ROW_SENT) {
         peer->query.active = false;
         rbi_peer_resume(peer);
     }
@@ -428,12 +428,12 @@ static void query_end(struct rbi_peer *peer)
 void rbi_query_continue(struct rbi_peer *peer)
 {
     for (unsigned i = 0; i < ROW_BATCH && peer->query.active && !peer->doomed; i++) {
-        const enum row_result result = query_next(peer);
-        if (result == ROW_NONE) {
+        const enum rbi_row_result result = query_next(peer);
+        if (result == RBI_ROW_NONE) {
             query_end(peer);
             return;
         }
-        if (result == ROW_WAIT) {
+        if (result == RBI_ROW_WAIT) {
             return;
         }
         peer->query.rows++;

@@ -57,6 +57,11 @@ static const char *remote_fault(const struct rbi_daemon *daemon,
 bool rbi_remote_check(const struct rbi_request *request)
 {
     const struct rbi_wire_registration *body = &request->body->registration;
+    if (request->daemon->routes.bridge == request->peer) {
+        rbi_request_refuse(request, RBI_CODE_ARGUMENT,
+                           "the bridge's main connection has no endpoint");
+        return false;
+    }
     if (body->host.length == 0) {
         if (body->hidden == 0 && body->origin_incarnation == 0) {
             return true;
@@ -80,8 +85,7 @@ bool rbi_remote_check(const struct rbi_request *request)
     return !fault;
 }
 
-/** From now on the bridge pays for the connection. */
-static int remote_pay(struct rbi_peer *peer)
+int rbi_remote_pay(struct rbi_peer *peer)
 {
     struct rbi_charge charge = {.user = NULL};
     if (peer->actor == RBI_QUOTA_BRIDGE) {
@@ -102,14 +106,16 @@ int rbi_remote_init(const struct rbi_request *request, struct rbi_endpoint *endp
     const struct rbi_wire_registration *body = &request->body->registration;
     struct rbi_host *host = rbi_hosts_take(&request->daemon->hosts, body->host.bytes);
     struct rbi_remote *remote = calloc(1, sizeof(*remote));
-    if (!host || !remote || remote_pay(request->peer) < 0) {
+    if (!host || !remote || rbi_remote_pay(request->peer) < 0) {
         free(remote);
         if (host) {
             rbi_hosts_drop(&request->daemon->hosts, host);
         }
         return -ENOMEM;
     }
-    host->proxies++;
+    if (host->proxies++ == 0) {
+        rbi_routes_touch(request->daemon);
+    }
     remote->number = host->number;
     memcpy(remote->host, body->host.bytes, body->host.length);
     memcpy(remote->via, body->via.bytes, body->via.length);
@@ -131,7 +137,9 @@ void rbi_remote_deinit(struct rbi_endpoint *endpoint)
     struct rbi_hosts *hosts = &endpoint->daemon->hosts;
     struct rbi_host *host = rbi_hosts_find(hosts, endpoint->remote->host);
     RBI_ASSERT(host && host->proxies > 0);
-    host->proxies--;
+    if (--host->proxies == 0) {
+        rbi_routes_touch(endpoint->daemon);
+    }
     rbi_hosts_drop(hosts, host);
     free(endpoint->remote);
     endpoint->remote = NULL;

@@ -28,7 +28,7 @@ struct rbi_request;
 struct rbi_remote {
     char host[RBI_HOST_NAME_MAX + 1]; /* its home */
     char via[RBI_HOST_NAME_MAX + 1];  /* neighbour that the way there begins with; "": unknown */
-    uint32_t number;                  /* of the host, in the directory (bus/hosts.h) */
+    uint32_t number;                  /* of the host, in the directory (bus/hosts_table.h) */
     uint32_t cost;                    /* of the way */
     uint32_t uid;                     /* of its process, as its host says */
     uint32_t health;                  /* as its own daemon says: enum rbi_health */
@@ -47,6 +47,8 @@ bool rbi_remote_check(const struct rbi_request *request);
  */
 RBI_MUST_CHECK int rbi_remote_init(const struct rbi_request *request,
                                    struct rbi_endpoint *endpoint);
+/** The bridge pays for a connection from now on. @retval 0; -ENOMEM */
+RBI_MUST_CHECK int rbi_remote_pay(struct rbi_peer *peer);
 /** Accepts one that is no proxy. */
 void rbi_remote_deinit(struct rbi_endpoint *endpoint);
 /** What the directory says of it; does nothing with one that is no proxy. */

@@ -53,6 +53,10 @@ static const struct request_entry {
     {RBI_WIRE_NODE, STAGE_GREETED, rbi_handle_node},
     {RBI_WIRE_WHO, STAGE_GREETED, rbi_handle_who},
     {RBI_WIRE_PROXY, STAGE_REGISTERED, rbi_handle_proxy},
+    {RBI_WIRE_BRIDGE, STAGE_GREETED, rbi_handle_bridge},
+    {RBI_WIRE_HOST, STAGE_GREETED, rbi_handle_host},
+    {RBI_WIRE_EDGES, STAGE_GREETED, rbi_handle_edges},
+    {RBI_WIRE_CONFIRM, STAGE_GREETED, rbi_handle_confirm},
     {RBI_WIRE_PLACE, STAGE_REGISTERED, rbi_handle_place},
 };
 

@@ -76,6 +76,10 @@ struct rbi_endpoint *rbi_request_instance(const struct rbi_request *request,
                                           const struct rbi_text *path);
 void rbi_handle_may_link(const struct rbi_request *request);
 void rbi_handle_node(const struct rbi_request *request);
+void rbi_handle_bridge(const struct rbi_request *request);
+void rbi_handle_host(const struct rbi_request *request);
+void rbi_handle_edges(const struct rbi_request *request);
+void rbi_handle_confirm(const struct rbi_request *request);
 void rbi_handle_proxy(const struct rbi_request *request);
 void rbi_handle_place(const struct rbi_request *request);
 void rbi_handle_who(const struct rbi_request *request);
