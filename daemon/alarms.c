@@ -114,7 +114,7 @@ static void facts_member(const struct rbi_endpoint *endpoint, struct rbi_alarm_f
     const bool chosen =
         endpoint->visible && (endpoint->seen.override & RBI_OVERRIDE_ISOLATED) == 0 &&
         (endpoint->state == RBI_ENDPOINT_READY || endpoint->state == RBI_ENDPOINT_BUSY);
-    const uint32_t health = rbi_remote_health(endpoint);
+    const uint32_t health = rbi_origin_health(endpoint);
     const bool shielded = health == RBI_HEALTH_OPEN || health == RBI_HEALTH_HALF_OPEN;
     if (!chosen) {
         return;

@@ -4,9 +4,9 @@
 #include "daemon/daemon.h"
 #include "daemon/link.h"
 #include "daemon/nodes.h"
+#include "daemon/origin.h"
 #include "daemon/registry.h"
 #include "daemon/relink.h"
-#include "daemon/remote.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ struct rbi_endpoint *rbi_endpoint_new(struct rbi_daemon *daemon, struct rbi_peer
 
 bool rbi_endpoint_is_member(const struct rbi_endpoint *endpoint)
 {
-    return endpoint->name_offset != 0 && !(endpoint->remote && endpoint->remote->hidden);
+    return endpoint->name_offset != 0 && !(endpoint->origin && endpoint->origin->hidden);
 }
 
 uint32_t rbi_endpoint_seen_state(const struct rbi_endpoint *endpoint, uint32_t own_state)
@@ -60,7 +60,7 @@ struct rbi_endpoint *rbi_endpoint_free(struct rbi_endpoint *endpoint)
     rbi_link_endpoint_gone(endpoint, reason);
     rbi_names_leave(&endpoint->daemon->names, endpoint);
     rbi_registry_remove(endpoint->daemon, endpoint);
-    rbi_remote_deinit(endpoint);
+    rbi_origin_deinit(endpoint);
     rbi_segment_deinit(&endpoint->page);
     rbi_outcome_reader_deinit(&endpoint->outcomes);
     free(endpoint->health.figures);

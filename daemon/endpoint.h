@@ -18,7 +18,7 @@
 struct rbi_cluster;
 struct rbi_daemon;
 struct rbi_peer;
-struct rbi_remote;
+struct rbi_origin;
 
 #define RBI_WEIGHT_MAX 1000U
 
@@ -45,7 +45,7 @@ struct rbi_endpoint {
     struct rbi_peer *peer;
     struct rbi_cluster *cluster; /* NULL: anonymous */
     struct rbi_list in_registry;
-    struct rbi_remote *remote; /* NULL: it lives on this host */
+    struct rbi_origin *origin; /* NULL: it lives on this host */
     uint64_t number;           /* order of registration; never reused */
     uint64_t cluster_id;
     int32_t instance;

@@ -16,7 +16,7 @@ static int accept_tell(struct rbi_link *link, int side_fd)
                                            .incarnation = server->incarnation,
                                            .path = server->path,
                                            .side_bytes = link->side_bytes[1],
-                                           .relayed = server->remote != NULL,
+                                           .relayed = server->origin != NULL,
                                            .pool_bytes = server->pool_bytes,
                                            .get = methods[1],
                                            .send = methods[0]};

@@ -67,7 +67,7 @@ void rbi_handle_bridge(const struct rbi_request *request)
     struct rbi_peer *peer = request->peer;
     struct rbi_routes *routes = &request->daemon->routes;
     const struct rbi_wire_bridge *body = &request->body->bridge;
-    if (!rbi_remote_may(peer)) {
+    if (!rbi_origin_may(peer)) {
         struct rbi_text why;
         rbi_text_format(&why,
                         "uid %" PRIu32 " is not the bridge: root, the daemon's user and "
@@ -86,7 +86,7 @@ void rbi_handle_bridge(const struct rbi_request *request)
                            rbi_log_pid(&(struct rbi_log_pid){{0}}, routes->bridge_pid));
         return;
     }
-    if (!bridge_make_ways(request->daemon, body->host.bytes) || rbi_remote_pay(peer) < 0) {
+    if (!bridge_make_ways(request->daemon, body->host.bytes) || rbi_origin_pay(peer) < 0) {
         rbi_request_refuse(request, RBI_CODE_NO_MEMORY, "the daemon is out of memory");
         return;
     }
@@ -210,9 +210,9 @@ static uint64_t confirm_count(const struct rbi_daemon *daemon, const struct rbi_
     {
         const struct rbi_endpoint *endpoint =
             RBI_CONTAINER_OF(node, struct rbi_endpoint, in_registry);
-        const struct rbi_remote *remote = endpoint->remote;
-        count += remote && remote->stale && !remote->hidden &&
-                 (body->host.length == 0 || strcmp(remote->host, body->host.bytes) == 0) &&
+        const struct rbi_origin *origin = endpoint->origin;
+        count += origin && origin->stale && !origin->hidden &&
+                 (body->host.length == 0 || strcmp(origin->host, body->host.bytes) == 0) &&
                  (body->prefix.length == 0 ||
                   rbi_path_has_prefix(endpoint->path.bytes, endpoint->path.length,
                                       body->prefix.bytes, body->prefix.length));

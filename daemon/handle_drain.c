@@ -79,9 +79,9 @@ void rbi_handle_drain(const struct rbi_request *request)
         rbi_request_refuse(request, RBI_CODE_ARGUMENT, "nothing to do: %" PRIu32, what);
         return;
     }
-    if (endpoint->remote) {
+    if (endpoint->origin) {
         rbi_request_refuse(request, RBI_CODE_ARGUMENT, "%.140s is drained where it lives: host %s",
-                           endpoint->path.bytes, endpoint->remote->host);
+                           endpoint->path.bytes, endpoint->origin->host);
         return;
     }
     if (what != RBI_DRAIN_LOOK) {

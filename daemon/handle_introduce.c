@@ -31,10 +31,10 @@ static struct rbi_endpoint *introduce_server(const struct rbi_request *request)
         rbi_request_refuse(request, RBI_CODE_ARGUMENT, "an endpoint needs no link to itself");
         return NULL;
     }
-    if (server->remote && request->peer->endpoint->remote) {
+    if (server->origin && request->peer->endpoint->origin) {
         /* Whoever asks from there knows of its own: what goes on to a third host is not a link. */
         rbi_request_refuse(request, RBI_CODE_NO_INSTANCE, "%.140s is of host %s, not of this one",
-                           server->path.bytes, server->remote->host);
+                           server->path.bytes, server->origin->host);
         return NULL;
     }
     if (server->state == RBI_ENDPOINT_STARTING) {
@@ -139,9 +139,9 @@ static int introduce_tell(const struct rbi_request *request, struct rbi_link *li
                                                    .path = requester->path,
                                                    .side_bytes = link->side_bytes[0],
                                                    .pool_bytes = requester->pool_bytes,
-                                                   .uid = requester->remote ? requester->remote->uid
+                                                   .uid = requester->origin ? requester->origin->uid
                                                                             : requester->peer->uid,
-                                                   .relayed = requester->remote != NULL,
+                                                   .relayed = requester->origin != NULL,
                                                    .get = methods[0],
                                                    .send = methods[1]};
     const int fds[] = {request->fds->fds[0], requester->pool_fd, requester->page_fd,

@@ -20,7 +20,7 @@ static const char *proxy_fault(const struct rbi_request *request)
 {
     const struct rbi_wire_proxy *body = &request->body->proxy;
     const struct rbi_endpoint *endpoint = request->peer->endpoint;
-    if (!endpoint->remote) {
+    if (!endpoint->origin) {
         return "it is not a proxy";
     }
     if (endpoint->state == RBI_ENDPOINT_CLOSED) {
@@ -54,24 +54,24 @@ static void proxy_label(char *to, const struct rbi_text *from)
 /** Takes what does not change who sees it. @return whether the directory says something else */
 static bool proxy_take(struct rbi_endpoint *endpoint, const struct rbi_wire_proxy *body)
 {
-    struct rbi_remote *remote = endpoint->remote;
+    struct rbi_origin *origin = endpoint->origin;
     struct rbi_directory_instance before;
     struct rbi_directory_instance after;
     if (endpoint->cluster) {
         rbi_publish_describe(&before, endpoint);
     }
-    const uint32_t had = rbi_remote_health(endpoint);
+    const uint32_t had = rbi_origin_health(endpoint);
     const bool retagged = strcmp(endpoint->own.tags, body->tags.bytes) != 0;
     endpoint->own.weight = body->weight;
     proxy_label(endpoint->own.set, &body->set);
     proxy_label(endpoint->own.idc, &body->idc);
     proxy_label(endpoint->own.tags, &body->tags);
-    memset(remote->via, 0, sizeof(remote->via));
-    memcpy(remote->via, body->via.bytes, body->via.length);
-    remote->cost = body->cost;
-    remote->health = body->health;
-    remote->reported = (uint16_t)body->reported;
-    remote->stale = body->stale != 0;
+    memset(origin->via, 0, sizeof(origin->via));
+    memcpy(origin->via, body->via.bytes, body->via.length);
+    origin->cost = body->cost;
+    origin->health = body->health;
+    origin->reported = (uint16_t)body->reported;
+    origin->stale = body->stale != 0;
     (void)rbi_live_label(endpoint);
     if (retagged) {
         rbi_rights_forget(endpoint->peer); /* a rule may name them */
@@ -82,7 +82,7 @@ static bool proxy_take(struct rbi_endpoint *endpoint, const struct rbi_wire_prox
         return false;
     }
     rbi_publish_describe(&after, endpoint);
-    return had != rbi_remote_health(endpoint) || memcmp(&before, &after, sizeof(before)) != 0;
+    return had != rbi_origin_health(endpoint) || memcmp(&before, &after, sizeof(before)) != 0;
 }
 
 /** Puts it where it can be seen, or takes it from there. */
@@ -97,11 +97,11 @@ static void proxy_place(struct rbi_endpoint *endpoint, bool hidden)
     if (!hidden && !endpoint->cluster) {
         const int result = rbi_registry_reveal(daemon, endpoint, &why);
         if (result > 0) {
-            rbi_remote_conflict(daemon, endpoint);
+            rbi_origin_conflict(daemon, endpoint);
         }
         hidden = result != RBI_REGISTRY_OK;
     }
-    endpoint->remote->hidden = hidden;
+    endpoint->origin->hidden = hidden;
 }
 
 static void proxy_show(struct rbi_endpoint *endpoint, bool changed)

@@ -56,7 +56,7 @@ static bool registration_check(const struct rbi_request *request)
                            RBI_DIRECTORY_LABEL_MAX);
         return false;
     }
-    if (!rbi_remote_check(request)) {
+    if (!rbi_origin_check(request)) {
         return false;
     }
     const char *form = registration_wrong_label(body);
@@ -214,7 +214,7 @@ static void registration_describe(const struct rbi_request *request, struct rbi_
         body->daemon_incarnation != request->daemon->incarnation) {
         endpoint->incarnation = body->incarnation;
     }
-    if (endpoint->remote) {
+    if (endpoint->origin) {
         endpoint->incarnation = body->origin_incarnation;
     }
     if (getrandom(&endpoint->cookie, sizeof(endpoint->cookie), 0) !=
@@ -257,8 +257,8 @@ static bool registration_awaited(const struct rbi_request *request,
 static struct rbi_endpoint *registration_holder(const struct rbi_request *request,
                                                 const struct rbi_endpoint *endpoint)
 {
-    if (endpoint->remote && endpoint->remote->hidden) {
-        return rbi_remote_find_hidden(request->daemon, endpoint);
+    if (endpoint->origin && endpoint->origin->hidden) {
+        return rbi_origin_find_hidden(request->daemon, endpoint);
     }
     const struct rbi_cluster *cluster =
         rbi_registry_cluster(&request->daemon->registry, endpoint->cluster_id);
@@ -294,8 +294,8 @@ static bool registration_take_over(const struct rbi_request *request,
     if (!holder || strcmp(holder->path.bytes, endpoint->path.bytes) != 0) {
         return true; /* free, or refused as ever */
     }
-    if (holder->remote && !endpoint->remote) {
-        rbi_remote_conflict(request->daemon, holder);
+    if (holder->origin && !endpoint->origin) {
+        rbi_origin_conflict(request->daemon, holder);
         registration_replace(request, holder); /* who lives here goes before its like elsewhere */
         return true;
     }
@@ -319,11 +319,11 @@ static bool registration_take_over(const struct rbi_request *request,
 static bool registration_is_twice(const struct rbi_request *request,
                                   const struct rbi_endpoint *endpoint)
 {
-    if (!endpoint->remote || !endpoint->remote->hidden || !registration_holder(request, endpoint)) {
+    if (!endpoint->origin || !endpoint->origin->hidden || !registration_holder(request, endpoint)) {
         return false;
     }
     rbi_request_refuse(request, RBI_CODE_IN_USE, "%.180s of host %s has its proxy already",
-                       endpoint->path.bytes, endpoint->remote->host);
+                       endpoint->path.bytes, endpoint->origin->host);
     return true;
 }
 
@@ -345,8 +345,8 @@ static bool registration_enter(const struct rbi_request *request, struct rbi_end
         return false;
     }
     if (result != RBI_REGISTRY_OK) {
-        if (endpoint->remote) {
-            rbi_remote_conflict(request->daemon, endpoint);
+        if (endpoint->origin) {
+            rbi_origin_conflict(request->daemon, endpoint);
         }
         rbi_request_refuse(request, result == RBI_REGISTRY_CLASH ? RBI_CODE_CLASH : RBI_CODE_IN_USE,
                            "%s", why.bytes);
@@ -366,7 +366,7 @@ static bool registration_make(const struct rbi_request *request, struct rbi_endp
     if (!registration_name(request, endpoint)) {
         return false;
     }
-    if (request->body->registration.host.length != 0 && rbi_remote_init(request, endpoint) < 0) {
+    if (request->body->registration.host.length != 0 && rbi_origin_init(request, endpoint) < 0) {
         rbi_request_refuse_errno(request, "proxy", -ENOMEM);
         return false;
     }
@@ -407,7 +407,7 @@ void rbi_handle_registration(const struct rbi_request *request)
     rbi_log(endpoint->cluster ? RBI_LOG_INFO : RBI_LOG_DEBUG, "registered",
             "path=%s incarnation=%" PRIu32 " uid=%" PRIu32 " pid=%s%s%s", endpoint->path.bytes,
             endpoint->incarnation, peer->uid, rbi_log_pid(&(struct rbi_log_pid){{0}}, peer->pid),
-            endpoint->remote ? " host=" : "", endpoint->remote ? endpoint->remote->host : "");
+            endpoint->origin ? " host=" : "", endpoint->origin ? endpoint->origin->host : "");
     const struct rbi_wire_registered registered = {.cluster = endpoint->cluster_id,
                                                    .instance = endpoint->instance,
                                                    .incarnation = endpoint->incarnation,

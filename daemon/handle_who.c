@@ -21,8 +21,8 @@ void rbi_handle_who(const struct rbi_request *request)
         return;
     }
     const struct rbi_peer *peer = endpoint->peer;
-    if (endpoint->remote) { /* the bridge's process is not its own */
-        answer.uid = endpoint->remote->uid;
+    if (endpoint->origin) { /* the bridge's process is not its own */
+        answer.uid = endpoint->origin->uid;
         answer.gid = UINT32_MAX;
         rbi_peer_send(request->peer, RBI_WIRE_WHO_IS, &answer, request->serial);
         return;

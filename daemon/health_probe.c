@@ -27,7 +27,7 @@ void rbi_health_ping(struct rbi_cluster_health *health, struct rbi_endpoint *end
         return;
     }
     endpoint->health.ping = 0;
-    if (endpoint->peer->protocol < PROTOCOL_MIN || endpoint->remote) {
+    if (endpoint->peer->protocol < PROTOCOL_MIN || endpoint->origin) {
         /* It cannot answer; that it is connected has to do, and the probes decide. */
         const struct rbi_shield_turn turn = rbi_health_turn(health);
         rbi_shield_ping(&health->shield, endpoint->instance, probe.number, true, &turn);

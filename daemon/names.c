@@ -248,7 +248,7 @@ void rbi_names_enter(struct rbi_names *names, struct rbi_endpoint *endpoint)
 {
     uint32_t at = 0;
     const struct rbi_peer *peer = endpoint->peer;
-    if (names->fd < 0 || !endpoint->cluster || endpoint->remote ||
+    if (names->fd < 0 || !endpoint->cluster || endpoint->origin ||
         !names_take(names, &endpoint->path, &at)) {
         return;
     }

@@ -63,7 +63,7 @@ void rbi_publish_describe(struct rbi_directory_instance *out, const struct rbi_e
                                            .state = endpoint->state,
                                            .weight = endpoint->seen.weight,
                                            .override = endpoint->seen.override,
-                                           .health = rbi_remote_health(endpoint),
+                                           .health = rbi_origin_health(endpoint),
                                            .ramp = endpoint->health.ramp,
                                            .ready_ns = endpoint->ready_ns,
                                            .node = endpoint->node,
@@ -73,7 +73,7 @@ void rbi_publish_describe(struct rbi_directory_instance *out, const struct rbi_e
     publish_copy(out->set, sizeof(out->set), endpoint->seen.set);
     publish_copy(out->idc, sizeof(out->idc), endpoint->seen.idc);
     publish_copy(out->tags, sizeof(out->tags), endpoint->seen.tags);
-    rbi_remote_describe(endpoint, out);
+    rbi_origin_describe(endpoint, out);
     rbi_demand_fill(endpoint->cluster, out);
 }
 

@@ -41,15 +41,15 @@ enum rbi_row_result rbi_query_row(struct rbi_peer *peer,
 /* ---- endpoints ------------------------------------------------------------------------- */
 
 /** Of a proxy: where it is at home. */
-static void query_add_home(struct rbi_wire_row_endpoint *row, const struct rbi_remote *remote)
+static void query_add_home(struct rbi_wire_row_endpoint *row, const struct rbi_origin *origin)
 {
-    if (remote) {
-        rbi_text_set(&row->host, remote->host);
-        rbi_text_set(&row->via, remote->via);
-        row->cost = remote->cost;
-        row->stale = remote->stale;
-        row->hidden = remote->hidden;
-        row->uid = remote->uid;
+    if (origin) {
+        rbi_text_set(&row->host, origin->host);
+        rbi_text_set(&row->via, origin->via);
+        row->cost = origin->cost;
+        row->stale = origin->stale;
+        row->hidden = origin->hidden;
+        row->uid = origin->uid;
         row->pid = 0;
     }
 }
@@ -64,7 +64,7 @@ static enum rbi_row_result query_send_endpoint(struct rbi_peer *peer,
         .incarnation = endpoint->incarnation,
         .state = endpoint->state,
         .weight = endpoint->seen.weight,
-        .health = rbi_remote_health(endpoint),
+        .health = rbi_origin_health(endpoint),
         .ramp = endpoint->health.ramp,
         .panic = endpoint->cluster && rbi_health_panics(endpoint->cluster),
         .uid = endpoint->peer->uid,
@@ -77,7 +77,7 @@ static enum rbi_row_result query_send_endpoint(struct rbi_peer *peer,
     rbi_text_set(&row.tags, endpoint->seen.tags);
     rbi_text_set(&row.set, endpoint->seen.set);
     rbi_text_set(&row.idc, endpoint->seen.idc);
-    query_add_home(&row, endpoint->remote);
+    query_add_home(&row, endpoint->origin);
     return rbi_query_row(peer, RBI_WIRE_ROW_ENDPOINT, &row, &endpoint->page_fd, 1);
 }
 

@@ -336,7 +336,7 @@ int rbi_registry_add(struct rbi_daemon *daemon, struct rbi_endpoint *endpoint, s
     }
     const bool awaited =
         endpoint->cluster && rbi_unconfirmed_drop(endpoint->cluster, endpoint->instance);
-    if (!endpoint->remote) { /* else it is another host's: nothing of ours lies near it */
+    if (!endpoint->origin) { /* else it is another host's: nothing of ours lies near it */
         endpoint->incarnation = rbi_registry_incarnation(registry, endpoint->incarnation);
     }
     endpoint->number = registry->next_number++;

@@ -39,13 +39,13 @@ static struct rbi_acl_subject rights_subject(const struct rbi_peer *peer,
                                              const struct rbi_endpoint *endpoint)
 {
     const struct rbi_endpoint *named = endpoint && endpoint->name_offset != 0 ? endpoint : NULL;
-    if (endpoint && endpoint->remote) {
+    if (endpoint && endpoint->origin) {
         return (struct rbi_acl_subject){.path = named ? named->path.bytes : "",
                                         .path_length = named ? named->path.length : 0,
                                         .tags = endpoint->seen.tags,
                                         .program = "",
-                                        .host = endpoint->remote->host,
-                                        .uid = endpoint->remote->uid,
+                                        .host = endpoint->origin->host,
+                                        .uid = endpoint->origin->uid,
                                         .remote = true};
     }
     return (struct rbi_acl_subject){.path = named ? named->path.bytes : "",

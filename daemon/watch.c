@@ -168,7 +168,7 @@ static void watch_event_fill(struct rbi_wire_event *event,
                                 .weight = endpoint->seen.weight,
                                 .path = endpoint->path,
                                 .reason = (uint32_t)reason,
-                                .health = rbi_remote_health(endpoint),
+                                .health = rbi_origin_health(endpoint),
                                 .panic = endpoint->cluster && rbi_health_panics(endpoint->cluster)};
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef RINGBUS_DAEMON_REMOTE_H
-#define RINGBUS_DAEMON_REMOTE_H
+#ifndef RINGBUS_DAEMON_ORIGIN_H
+#define RINGBUS_DAEMON_ORIGIN_H
 /*
- * daemon/remote.h - proxies: endpoints in the stead of instances of other hosts, registered by the
+ * daemon/origin.h - proxies: endpoints in the stead of instances of other hosts, registered by the
  * bridge, a connection each. To everybody they are instances as any, with what is different here:
  *
  *   name     a local instance goes before a proxy of the same path, and the book of names (names.h)
@@ -25,7 +25,7 @@ struct rbi_peer;
 struct rbi_request;
 
 /** What a proxy is beside an endpoint. */
-struct rbi_remote {
+struct rbi_origin {
     char host[RBI_HOST_NAME_MAX + 1]; /* its home */
     char via[RBI_HOST_NAME_MAX + 1];  /* neighbour that the way there begins with; "": unknown */
     uint32_t number;                  /* of the host, in the directory (bus/hosts_table.h) */
@@ -38,27 +38,27 @@ struct rbi_remote {
 };
 
 /** Whether a client may register proxies, and be the bridge: root, our user, bridge.user. */
-bool rbi_remote_may(const struct rbi_peer *peer);
+bool rbi_origin_may(const struct rbi_peer *peer);
 /** Whether REGISTER may be about a proxy, or is not; if not the client has been told. */
-bool rbi_remote_check(const struct rbi_request *request);
+bool rbi_origin_check(const struct rbi_request *request);
 /**
  * Makes an endpoint a proxy, as REGISTER says; its peer is paid for by the bridge from now on.
  * @retval 0; -ENOMEM
  */
-RBI_MUST_CHECK int rbi_remote_init(const struct rbi_request *request,
+RBI_MUST_CHECK int rbi_origin_init(const struct rbi_request *request,
                                    struct rbi_endpoint *endpoint);
 /** The bridge pays for a connection from now on. @retval 0; -ENOMEM */
-RBI_MUST_CHECK int rbi_remote_pay(struct rbi_peer *peer);
+RBI_MUST_CHECK int rbi_origin_pay(struct rbi_peer *peer);
 /** Accepts one that is no proxy. */
-void rbi_remote_deinit(struct rbi_endpoint *endpoint);
+void rbi_origin_deinit(struct rbi_endpoint *endpoint);
 /** What the directory says of it; does nothing with one that is no proxy. */
-void rbi_remote_describe(const struct rbi_endpoint *endpoint, struct rbi_directory_instance *out);
+void rbi_origin_describe(const struct rbi_endpoint *endpoint, struct rbi_directory_instance *out);
 /** Its health as others are told: that of its own daemon, or worse. Of any endpoint. */
-uint32_t rbi_remote_health(const struct rbi_endpoint *endpoint);
+uint32_t rbi_origin_health(const struct rbi_endpoint *endpoint);
 /** A hidden proxy with this address, which is in no cluster. Looks at all: for rare use. */
-struct rbi_endpoint *rbi_remote_find_hidden(const struct rbi_daemon *daemon,
+struct rbi_endpoint *rbi_origin_find_hidden(const struct rbi_daemon *daemon,
                                             const struct rbi_endpoint *like);
 /** Its name is taken here: counts and logs that, now and then. */
-void rbi_remote_conflict(struct rbi_daemon *daemon, const struct rbi_endpoint *endpoint);
+void rbi_origin_conflict(struct rbi_daemon *daemon, const struct rbi_endpoint *endpoint);
 
 #endif
