@@ -11,7 +11,10 @@
 
 struct rbi_import_desk;
 
-/** What the desk needs of the rest of the bridge. */
+/**
+ * What the desk needs of the rest of the bridge. Called from the loop and from inside calls of the
+ * desk; they may call the desk, and what that causes follows when they have returned.
+ */
 struct rbi_import_desk_calls {
     /** Registers a proxy. @retval 0 @p user is set; -errno tried again like a refusal */
     int (*add)(void *context,
@@ -49,6 +52,8 @@ void rbi_import_desk_reach(struct rbi_import_desk *desk,
                            uint64_t host,
                            const char *name,
                            bool reachable);
+/** The way to a host is another one: what was under way on the old one is asked for again. */
+void rbi_import_desk_way_changed(struct rbi_import_desk *desk, uint64_t host);
 /** A DIR_ITEM of a host. @retval 0; -EPROTO, -ENOENT as rbi_import_item() */
 RBI_MUST_CHECK int rbi_import_desk_item(struct rbi_import_desk *desk,
                                         uint64_t host,
@@ -56,7 +61,8 @@ RBI_MUST_CHECK int rbi_import_desk_item(struct rbi_import_desk *desk,
 /** A host leaves in order (BYE). */
 void rbi_import_desk_leave(struct rbi_import_desk *desk, uint64_t host);
 /* Of an entry, as given to add(): a link of it ended by silence, it was heard of, its host says
- * that it is not there, the daemon says that its path is in use. */
+ * that it is not there, the daemon says that its path is in use (and the proxy has been freed). An
+ * entry that is gone is ignored. */
 void rbi_import_desk_suspect(struct rbi_import_desk *desk, uint32_t entry);
 void rbi_import_desk_alive(struct rbi_import_desk *desk, uint32_t entry);
 void rbi_import_desk_dead(struct rbi_import_desk *desk, uint32_t entry);

@@ -12,6 +12,7 @@
 #include "bus/bridge_config.h"
 #include "bus/directory.h"
 #include "bus/frame.h"
+#include "bus/record.h"
 #include "bus/wire.h"
 #include "daemon/loop.h"
 
@@ -56,6 +57,8 @@ RBI_MUST_CHECK int rbi_station_new(struct rbi_loop *loop,
 void rbi_station_free(struct rbi_station *station);
 /** Other globs are watched; on_directory() follows. */
 void rbi_station_configure(struct rbi_station *station, const struct rbi_bridge_config *config);
+/** on_directory() is to come in 10 ms, though nothing is known to have changed. */
+void rbi_station_look(struct rbi_station *station);
 bool rbi_station_is_joined(const struct rbi_station *station);
 
 /** All edges of one origin, EDGES to the daemon, in as many messages as it takes. */
