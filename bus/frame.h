@@ -76,7 +76,7 @@ enum rbi_frame_type {
 #define RBI_FRAME_F_LAST      0x02U /* PIECE: the record is whole with it */
 #define RBI_FRAME_F_ASK       0x04U /* DATA, PIECE: ACK soon, the sender's lane is filling */
 #define RBI_FRAME_F_AGAIN     0x08U /* OPEN: it was OPENED before; who does not know it refuses */
-#define RBI_FRAME_F_FORGOTTEN 0x10U /* REFUSED: of a stream that was OPENED once */
+#define RBI_FRAME_F_FORGOTTEN 0x10U /* REFUSED, CLOSE: the sender knows nothing of it any more */
 #define RBI_FRAME_F_NOW       0x20U /* CLOSE: at once, whatever is still to be read */
 #define RBI_FRAME_F_CUT       0x40U /* CLOSE, by a host in between: it leads nowhere any more */
 

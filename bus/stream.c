@@ -74,7 +74,7 @@ static void dispatch(struct rbi_stream *stream,
         on_lost(stream, now_ns, out);
         break;
     case RBI_STREAM_IN_BROKEN:
-        rbi_stream_broken(stream, input->reason, out);
+        rbi_stream_abort(stream, input->reason, out);
         break;
     case RBI_STREAM_IN_TICK:
         on_tick(stream, now_ns, out);

@@ -20,15 +20,17 @@
  * An attempt is one OPEN. Each has a handle of its own on its connection: frames of an older
  * attempt, or of another connection that is read late, find no stream, and an older OPEN, OPENED
  * or REFUSED is known by its number. OPENED that finds no stream is answered by CLOSE with
- * RBI_FRAME_F_NOW (by the caller), or its sender would believe in it.
+ * RBI_FRAME_F_FORGOTTEN (by the caller), or its sender would believe in it.
  *
  * Both sides may open the same pair at once. The OPEN of the host with the lower id stands: that
  * host ignores the other's, which answers OPENED to it as if it had sent none: its local link
  * is there already. So OPENED comes always, from where OPEN went.
  *
- * One pair has one stream, but for two that end and begin. Feed an OPEN to the stream of its name;
- * if there is none, to the latest of its pair, which says whether it is old, or DO_NEW: a stream
- * is to be made, whose local link can be made when that of the earlier one is gone.
+ * One pair has one stream, but for one that ends while the next begins. So an opener is not fed WAY
+ * before the earlier stream of its pair is gone on its host: what that has still to send would be
+ * cut off. Feed an OPEN to the stream of its name; if there is none, to the latest of its pair,
+ * which says whether it is old, or DO_NEW: a stream is to be made, whose local link can be made
+ * when that of the earlier one is gone.
  *
  * Ends. Of the local endpoint: everything in its lane is sent, then CLOSE; the other side delivers
  * what was sent, ends its local link, and answers CLOSE. What is lost by a cut is sent again, CLOSE
@@ -97,7 +99,7 @@ enum rbi_stream_input_type {
     RBI_STREAM_IN_FAILED = 7,   /* acceptor: it will not; code */
     RBI_STREAM_IN_LEFT = 8,     /* the local link has ended: reason; now: send nothing more */
     RBI_STREAM_IN_SENT = 9,     /* after LEFT: all that lies in its lane was sent */
-    RBI_STREAM_IN_CLOSE = 10,   /* reason, position, settled, seen, now */
+    RBI_STREAM_IN_CLOSE = 10,   /* reason, position, settled, seen, now, forgotten */
     RBI_STREAM_IN_DRAINED = 11, /* after CLOSE: all that was received lies in the local lane */
     RBI_STREAM_IN_LOST = 12,    /* the other host's bridge has another incarnation */
     RBI_STREAM_IN_BROKEN = 13,  /* a frame or a record made no sense; reason */
@@ -196,10 +198,20 @@ static inline bool rbi_stream_sends(const struct rbi_stream *stream)
 {
     return stream->state == RBI_STREAM_OPEN && !stream->close_sent && !stream->remote_ended;
 }
-/** DATA and PIECE are to be taken; else they are dropped, by one whose endpoint has ended. */
+/** DATA and PIECE are to be taken: rbi_stream_rx_data(), rbi_stream_rx_piece(). */
 static inline bool rbi_stream_takes(const struct rbi_stream *stream)
 {
-    return stream->state == RBI_STREAM_OPEN && !stream->local_ended && !stream->remote_ended;
+    return stream->state == RBI_STREAM_OPEN && !stream->remote_ended;
+}
+
+/**
+ * And what they bring, as well as what waits still, is dropped and rbi_stream_rx_free() at once: it
+ * is for nobody. Put and settled stay where they are, so its sender has it back; but it has
+ * to be granted, or a side that ends as well never came to its own CLOSE.
+ */
+static inline bool rbi_stream_discards(const struct rbi_stream *stream)
+{
+    return stream->local_ended;
 }
 
 #endif

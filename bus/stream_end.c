@@ -55,9 +55,9 @@ void rbi_stream_send_close(struct rbi_stream *stream,
     out->now = now;
 }
 
-void rbi_stream_broken(struct rbi_stream *stream,
-                       enum rbi_reason reason,
-                       struct rbi_stream_actions *out)
+void rbi_stream_abort(struct rbi_stream *stream,
+                      enum rbi_reason reason,
+                      struct rbi_stream_actions *out)
 {
     if (stream->state == RBI_STREAM_OPEN && !stream->close_sent) {
         rbi_stream_send_close(stream, reason, true, out);
@@ -127,8 +127,12 @@ void rbi_stream_on_close(struct rbi_stream *stream,
     if (stream->state != RBI_STREAM_OPEN || stream->remote_ended) {
         return;
     }
+    if (input->forgotten) {
+        rbi_stream_give_up(stream, RBI_REASON_UNREACHABLE, out);
+        return;
+    }
     if (rbi_stream_tx_ack(&stream->tx, input->settled, stream->tx.granted) != 0) {
-        rbi_stream_broken(stream, RBI_REASON_BAD_PEER, out);
+        rbi_stream_abort(stream, RBI_REASON_BAD_PEER, out);
         return;
     }
     if (stream->local_ended) {
@@ -140,7 +144,7 @@ void rbi_stream_on_close(struct rbi_stream *stream,
         return;
     }
     if (!input->now && (input->position != stream->rx.expect || stream->rx.partial)) {
-        rbi_stream_broken(stream, RBI_REASON_BAD_PEER, out);
+        rbi_stream_abort(stream, RBI_REASON_BAD_PEER, out);
         return;
     }
     const uint64_t furthest = stream->tx.furthest;

@@ -45,10 +45,10 @@ void rbi_stream_finish(struct rbi_stream *stream,
 void rbi_stream_give_up(struct rbi_stream *stream,
                         enum rbi_reason reason,
                         struct rbi_stream_actions *out);
-/** The same when something made no sense: the other side is told. */
-void rbi_stream_broken(struct rbi_stream *stream,
-                       enum rbi_reason reason,
-                       struct rbi_stream_actions *out);
+/** The same, and the other side is told if it can be: it may believe in the stream. */
+void rbi_stream_abort(struct rbi_stream *stream,
+                      enum rbi_reason reason,
+                      struct rbi_stream_actions *out);
 void rbi_stream_send_close(struct rbi_stream *stream,
                            enum rbi_reason reason,
                            bool now,

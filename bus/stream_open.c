@@ -160,8 +160,8 @@ void rbi_stream_on_open(struct rbi_stream *stream,
         on_crossing(stream, input, out);
     } else {
         if (!stream->remote_ended) {
-            /* The other side does not know this stream any more, or would not make another. */
-            rbi_stream_give_up(stream, RBI_REASON_UNREACHABLE, out);
+            /* The other side has given this stream up, or it would not make another. */
+            rbi_stream_abort(stream, RBI_REASON_UNREACHABLE, out);
         }
         out->todo |= RBI_STREAM_DO_NEW;
     }

@@ -103,6 +103,9 @@ static void leave(struct host *host, bool now)
         link->unread = 0; /* nobody reads any more */
         link->read_records = link->unread_records;
         host->link = NOBODY;
+        while (tunnel->queued != 0) { /* what waits is for nobody */
+            rbi_stream_rx_free(&tunnel->stream.rx, tunnel->queue[--tunnel->queued].kept);
+        }
         tunnel_feed(host, tunnel,
                     (struct rbi_stream_input){.type = RBI_STREAM_IN_LEFT,
                                               .now = now,
@@ -304,7 +307,7 @@ static void run(uint64_t seed, bool verbose)
 int main(int argc, char **argv)
 {
     uint64_t seed = 1;
-    uint64_t runs = getenv("RINGBUS_TEST_FULL") != NULL ? 20000 : 300;
+    uint64_t runs = getenv("RINGBUS_TEST_FULL") != NULL ? 20000 : 500;
     bool verbose = false;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc) {

@@ -72,6 +72,9 @@ send_close(struct host *host, struct tunnel *tunnel, const struct rbi_stream_act
 
 static void drop_part(struct tunnel *tunnel)
 {
+    if (rbi_stream_discards(&tunnel->stream)) {
+        return;
+    }
     CHECK(tunnel->queued != 0, "a part of nothing", tunnel);
     struct waiting *last = &tunnel->queue[--tunnel->queued];
     CHECK(!last->whole, "a whole record is dropped as a part", tunnel);
@@ -222,6 +225,17 @@ void tunnel_open(struct host *host, uint32_t link)
                            host->id, other_host(host)->id, &t, world.now_ns);
 }
 
+/** Whether an earlier stream of the pair is still ending here. */
+static bool has_earlier(const struct host *host, const struct tunnel *tunnel)
+{
+    for (unsigned i = 0; i < STREAMS; i++) {
+        if (host->tunnels[i].used && host->tunnels[i].born < tunnel->born) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /** An opener that wants a way takes any that is there. */
 void tunnel_find_way(struct host *host, struct tunnel *tunnel)
 {
@@ -230,7 +244,8 @@ void tunnel_find_way(struct host *host, struct tunnel *tunnel)
     const struct rbi_stream *stream = &tunnel->stream;
     const bool wants = stream->opener && (stream->state == RBI_STREAM_HELD ||
                                           (stream->state == RBI_STREAM_OPENING && stream->cut));
-    if (!wants || !world.conns[way].up[index] || stream->retry_ns != UINT64_MAX) {
+    if (!wants || !world.conns[way].up[index] || stream->retry_ns != UINT64_MAX ||
+        (stream->attempt == 0 && has_earlier(host, tunnel))) {
         return;
     }
     tunnel->way = way;
@@ -355,6 +370,10 @@ static void take(struct host *host, struct tunnel *tunnel, const struct frame *f
     }
     CHECK(r >= 0, "a frame makes no sense", tunnel);
     CHECK(r != RBI_STREAM_DUPLICATE, "a duplicate", tunnel);
+    if (rbi_stream_discards(stream)) {
+        rbi_stream_rx_free(&stream->rx, frame->bytes);
+        return;
+    }
     if (frame->type == RBI_FRAME_DATA) {
         CHECK(tunnel->queued < RECORDS, "more waits than the window allows", tunnel);
         tunnel->queue[tunnel->queued++] = (struct waiting){.record = *record};
@@ -489,10 +508,6 @@ void tunnel_frame(struct host *host, uint32_t way, const struct frame *frame)
         wire_send(host, way, conn,
                   (struct frame){.type = RBI_FRAME_CLOSE,
                                  .handle = frame->ours,
-                                 .input = {.type = RBI_STREAM_IN_CLOSE,
-                                           .now = true,
-                                           .reason = RBI_REASON_LEFT,
-                                           .settled = frame->input.begin,
-                                           .seen = frame->input.begin}});
+                                 .input = {.type = RBI_STREAM_IN_CLOSE, .forgotten = true}});
     }
 }
