@@ -21,6 +21,8 @@
 #define NS_PER_MS UINT64_C(1000000)
 /* What is not open yet is tried again; what leaves is looked at. */
 #define LOOK_MS 50
+/* So many turns without asking the kernel. */
+#define BUSY_TURNS 8U
 
 uint64_t rbi_broker_now_ns(void)
 {
@@ -174,6 +176,51 @@ static bool has_left(const struct rbi_broker *broker)
     return true;
 }
 
+/* ---- reading the file again ------------------------------------------------------------------ */
+
+/* Whether they stand where they stood: a side is who the broker is, for as long as it runs. */
+static bool same_sides(const struct rbi_broker_config *a, const struct rbi_broker_config *b)
+{
+    bool same = a->side_count == b->side_count;
+    for (uint32_t i = 0; same && i < a->side_count; i++) {
+        const struct rbi_broker_side *x = &a->sides[i];
+        const struct rbi_broker_side *y = &b->sides[i];
+        same = strcmp(x->name, y->name) == 0 && strcmp(x->socket, y->socket) == 0 &&
+               strcmp(x->path, y->path) == 0;
+    }
+    return same;
+}
+
+/* All or nothing. What counts when an endpoint is opened counts for those that come. */
+static void reload(struct rbi_broker *broker)
+{
+    struct rbi_broker_config *next = malloc(sizeof *next);
+    struct rbi_broker_config *old = broker->config;
+    if (next == NULL || broker->leaving || rbi_broker_read(broker->config_path, next) != 0) {
+        rbi_log(RBI_LOG_ERROR, "broker_reload_failed", "file=%s why=%s", broker->config_path,
+                next == NULL      ? "memory"
+                : broker->leaving ? "leaving"
+                                  : "file");
+        free(next);
+        return;
+    }
+    if (!same_sides(old, next)) {
+        rbi_log(RBI_LOG_ERROR, "broker_reload_failed", "file=%s why=sides", broker->config_path);
+        free(next);
+        return;
+    }
+    broker->config = next;
+    RBI_LIST_EACH(node, spare, &broker->faces)
+    {
+        struct rbi_face *face = RBI_CONTAINER_OF(node, struct rbi_face, link);
+        face->side = &next->sides[face->side - old->sides];
+    }
+    rbi_routes_follow(broker, old);
+    free(old);
+    broker->again = broker->dropping = true;
+    rbi_log(RBI_LOG_INFO, "broker_reloaded", "exports=%u", next->export_count);
+}
+
 /* ---- the loop ------------------------------------------------------------------------------- */
 
 static void take_signals(struct rbi_broker *broker)
@@ -185,6 +232,7 @@ static void take_signals(struct rbi_broker *broker)
             tell_counters(broker);
             break;
         case SIGHUP:
+            reload(broker);
             break;
         default:
             leave(broker);
@@ -214,17 +262,72 @@ static bool open_faces(struct rbi_broker *broker)
     return left;
 }
 
+static bool is_over(const struct rbi_face *face)
+{
+    const uint64_t drain_ns = face->broker->config->drain_ms * NS_PER_MS;
+    return face->calls == 0 && (face->bus == NULL || ringbus_drained(face->bus) == 1 ||
+                                rbi_broker_now_ns() - face->leave_ns > drain_ns);
+}
+
+/* Frees portals that are shown no more, once what came to them is over. @return whether some are */
+static bool drop_portals(struct rbi_broker *broker)
+{
+    bool left = false;
+    RBI_LIST_EACH(node, spare, &broker->faces)
+    {
+        struct rbi_face *face = RBI_CONTAINER_OF(node, struct rbi_face, link);
+        if (face->leaving && face->route != NULL && is_over(face)) {
+            struct rbi_route *route = face->route;
+            rbi_face_free(face);
+            rbi_routes_left(broker, route);
+        } else {
+            left = left || (face->leaving && face->route != NULL);
+        }
+    }
+    return left;
+}
+
 static int poll_faces(struct rbi_broker *broker)
 {
     int handled = 0;
     RBI_LIST_EACH(node, spare, &broker->faces)
     {
         struct rbi_face *face = RBI_CONTAINER_OF(node, struct rbi_face, link);
-        if (face->bus != NULL) {
+        if (face->bus != NULL && face->active) {
             handled += rbi_face_poll(face);
         }
     }
     return handled;
+}
+
+static bool some_active(const struct rbi_broker *broker)
+{
+    RBI_LIST_EACH(node, spare, &broker->faces)
+    {
+        const struct rbi_face *face = RBI_CONTAINER_OF(node, struct rbi_face, link);
+        if (face->bus != NULL && face->active) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Looks what the kernel says. @param wait_ms  as of epoll_wait(). 0; -errno */
+static int look(struct rbi_broker *broker, int wait_ms)
+{
+    struct epoll_event events[64];
+    const int n = epoll_wait(broker->epoll, events, RBI_ARRAY_SIZE(events), wait_ms);
+    if (n < 0) {
+        return errno == EINTR ? 0 : -errno;
+    }
+    for (int i = 0; i < n; i++) {
+        if (events[i].data.ptr == broker) {
+            take_signals(broker);
+        } else {
+            ((struct rbi_face *)events[i].data.ptr)->active = true;
+        }
+    }
+    return 0;
 }
 
 static void ready_once(bool *said)
@@ -236,37 +339,45 @@ static void ready_once(bool *said)
     }
 }
 
-int rbi_broker_run(struct rbi_broker *broker)
+/* What is not done for messages: opening, closing. */
+static void keep_house(struct rbi_broker *broker, bool *said)
 {
-    struct epoll_event events[16];
-    bool said = false;
-    uint64_t busy_ns = 0;
-    while (!broker->leaving || !has_left(broker)) {
-        if (broker->again && !broker->leaving) {
-            broker->again = open_faces(broker);
-            if (!broker->again) {
-                ready_once(&said);
-            }
-        }
-        const int handled = poll_faces(broker);
-        const uint64_t spin_ns = broker->config->spin_us * UINT64_C(1000);
-        const uint64_t now_ns = handled > 0 || spin_ns > 0 ? rbi_broker_now_ns() : 0;
-        busy_ns = handled > 0 ? now_ns : busy_ns;
-        const bool spinning = handled > 0 || (spin_ns > 0 && now_ns - busy_ns < spin_ns);
-        const int wait_ms = spinning ? 0 : broker->again || broker->leaving ? LOOK_MS : -1;
-        if (spinning && (now_ns & 63U) != 0) {
-            continue; /* signals are looked at now and then */
-        }
-        const int n = epoll_wait(broker->epoll, events, RBI_ARRAY_SIZE(events), wait_ms);
-        if (n < 0 && errno != EINTR) {
-            return -errno;
-        }
-        for (int i = 0; i < n; i++) {
-            if (events[i].data.ptr == broker) {
-                take_signals(broker);
-            }
+    if (broker->again && !broker->leaving) {
+        broker->again = open_faces(broker);
+        if (!broker->again) {
+            ready_once(said);
         }
     }
+    if (broker->replaced) {
+        leave(broker);
+    }
+    if (broker->dropping) {
+        broker->dropping = drop_portals(broker);
+    }
+}
+
+int rbi_broker_run(struct rbi_broker *broker)
+{
+    const uint64_t spin_ns = broker->config->spin_us * UINT64_C(1000);
+    uint64_t busy_ns = 0; /* when something was last handled */
+    unsigned turns = 0;
+    bool said = false;
+    int r = 0;
+    while (r == 0 && (!broker->leaving || !has_left(broker))) {
+        keep_house(broker, &said);
+        bool busy = poll_faces(broker) > 0 || some_active(broker);
+        if (spin_ns > 0) {
+            const uint64_t now_ns = rbi_broker_now_ns();
+            busy_ns = busy ? now_ns : busy_ns;
+            busy = now_ns - busy_ns < spin_ns;
+        }
+        /* While there is work the kernel is asked now and then, for the signals and the others. */
+        if (busy && ++turns % BUSY_TURNS != 0) {
+            continue;
+        }
+        const bool due = broker->again || broker->dropping || broker->leaving;
+        r = look(broker, busy ? 0 : due ? LOOK_MS : -1);
+    }
     tell_counters(broker);
-    return 0;
+    return r;
 }

@@ -42,7 +42,9 @@ struct rbi_broker {
     int epoll;
     int signals;
     bool leaving;
-    bool again; /* what is open may have changed: faces are looked at */
+    bool replaced; /* another process has a name of ours */
+    bool again;    /* something is not open yet */
+    bool dropping; /* portals leave */
     uint64_t leave_ns;
     struct rbi_broker_counters counters;
 };

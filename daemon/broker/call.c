@@ -43,6 +43,7 @@ void rbi_call_free(struct rbi_call *call)
 static bool answer(struct rbi_call *call)
 {
     struct rbi_broker_counters *counters = &call->face->broker->counters;
+    call->face->active = true; /* so that it sleeps with all that it is to be woken for */
     const int r = ringbus_reply_as(call->face->bus, &call->to, &call->ending);
     if (r == RINGBUS_E_FULL || r == RINGBUS_E_NO_CHUNK || r == RINGBUS_E_BUSY) {
         return false;

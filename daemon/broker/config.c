@@ -49,7 +49,15 @@ static const struct rbi_tree_field export[] = {
 };
 #undef OF
 
+#define OF struct rbi_broker_chunks
+static const struct rbi_tree_field chunks[] = {
+    NEEDED(SIZE, "chunk", bytes, 64, 1U << 30, "Largest payload that it takes."),
+    NEEDED(NUMBER, "count", count, 1, 65536, "How many of them."),
+};
+#undef OF
+
 #define OF struct rbi_broker_config
+static const struct rbi_tree_field chunks_item = MAP_ITEM(chunks);
 static const struct rbi_tree_field broker[] = {
     FIELD(DURATION, "request_timeout", request_timeout_ms, 1, HOUR, "30s",
           "Of requests that name no deadline of their own."),
@@ -62,6 +70,9 @@ static const struct rbi_tree_field broker[] = {
     FIELD(MICROS, "spin", spin_us, 0, 1000000, "0us",
           "It looks for so long before it sleeps: faster, and a core that is busy."),
     FIELD(POWER, "lane", lane_bytes, 4096, 67108864, "65536", "Bytes of the lane towards a peer."),
+    LIST("pool", pool, pool_count, RBI_BROKER_POOL_MAX, 0, &chunks_item,
+         "Chunks of each endpoint for payloads that do not fit a lane, ascending; none: 16 of "
+         "16 KiB, 4 of 128 KiB, 2 of 1 MiB."),
 };
 static const struct rbi_tree_field side_item = MAP_ITEM(side);
 static const struct rbi_tree_field export_item = MAP_ITEM(export);
@@ -191,6 +202,12 @@ static int take(const struct rbi_tree *tree,
     }
     for (uint32_t i = 0; i < config->export_count; i++) {
         check_export(tree, config, i, errors);
+    }
+    for (uint32_t i = 1; i < config->pool_count; i++) {
+        if (config->pool[i].bytes <= config->pool[i - 1].bytes) {
+            rbi_config_error_add(errors, (struct rbi_config_place){0},
+                                 "broker.pool[%u].chunk: expected sizes that ascend", i);
+        }
     }
     if (config->side_count == 0 && errors->count == 0) {
         rbi_config_error_add(errors, (struct rbi_config_place){0}, "sides: expected one at least");

@@ -12,6 +12,7 @@
 #define RBI_BROKER_SIDES_MAX    8U
 #define RBI_BROKER_EXPORTS_MAX  64U
 #define RBI_BROKER_UPSTREAM_MAX 16U
+#define RBI_BROKER_POOL_MAX     8U
 
 /** One bus, and who the broker is there. */
 struct rbi_broker_side {
@@ -37,6 +38,12 @@ struct rbi_broker_export {
     uint32_t to_side;
 };
 
+/** Chunks of one size: payloads that do not fit a lane are copied into one. */
+struct rbi_broker_chunks {
+    uint64_t bytes;
+    uint32_t count;
+};
+
 struct rbi_broker_config {
     uint32_t request_timeout_ms; /* of requests that name no deadline */
     uint32_t hold_ms;    /* one-way messages wait so long for a receiver that is not ready */
@@ -44,6 +51,8 @@ struct rbi_broker_config {
     uint32_t requests;   /* of one caller, under way */
     uint32_t spin_us;    /* it looks so long before it sleeps */
     uint32_t lane_bytes; /* towards each peer */
+    uint32_t pool_count; /* 0: as the library has it */
+    struct rbi_broker_chunks pool[RBI_BROKER_POOL_MAX]; /* of each endpoint, ascending */
     uint32_t side_count;
     uint32_t export_count;
     struct rbi_broker_side sides[RBI_BROKER_SIDES_MAX];

@@ -30,6 +30,10 @@ rbi_face_new(struct rbi_broker *broker, const struct rbi_broker_side *side, cons
     face->number = ++broker->last_face;
     (void)snprintf(face->path, sizeof face->path, "%s", path);
     rbi_list_init(&face->waiting);
+    if (rbi_map_init(&face->names) != 0) {
+        free(face);
+        return NULL;
+    }
     rbi_list_push_back(&broker->faces, &face->link);
     broker->again = true;
     return face;
@@ -50,6 +54,7 @@ void rbi_face_free(struct rbi_face *face)
 {
     rbi_face_close(face);
     rbi_list_remove(&face->link);
+    rbi_map_deinit(&face->names);
     free(face);
 }
 
@@ -81,6 +86,11 @@ static int open_bus(struct rbi_face *face)
     options.path = face->path;
     options.token = token[0] != '\0' ? token : NULL;
     options.lane_bytes = face->broker->config->lane_bytes;
+    for (uint32_t i = 0; i < face->broker->config->pool_count; i++) {
+        const struct rbi_broker_chunks *chunks = &face->broker->config->pool[i];
+        options.pool[i] = (struct ringbus_pool_class){.chunk_bytes = (uint32_t)chunks->bytes,
+                                                      .count = chunks->count};
+    }
     options.connect_timeout_ms = CONNECT_MS;
     options.on_message = rbi_relay_message;
     options.on_event = rbi_relay_event;
@@ -113,6 +123,7 @@ bool rbi_face_open(struct rbi_face *face, uint64_t now_ns)
     r = r == 0 ? watch_fd(face) : r;
     if (r == 0) {
         face->tries = 0;
+        face->active = true;
         rbi_log(RBI_LOG_INFO, "broker_open", "path=%s", face->path);
         return true;
     }
@@ -130,7 +141,10 @@ bool rbi_face_open(struct rbi_face *face, uint64_t now_ns)
 
 int rbi_face_poll(struct rbi_face *face)
 {
+    face->active = false; /* unless a callback, of another one as well, uses it meanwhile */
     const int went = rbi_calls_step(face);
     const int r = ringbus_poll(face->bus, BATCH);
-    return (r > 0 ? r : 0) + went;
+    const int handled = (r > 0 ? r : 0) + went;
+    face->active = face->active || handled > 0;
+    return handled;
 }

@@ -16,10 +16,13 @@ struct rbi_face {
     struct rbi_route *route; /* of a portal; NULL: of a side */
     uint64_t number;
     char path[RINGBUS_PATH_MAX + 1];
-    struct ringbus *bus; /* NULL: not open */
-    int fd;              /* of bus, in the epoll set */
-    bool leaving;        /* to be closed, once what is under way has ended */
-    uint64_t retry_ns;   /* when it is tried again to open it */
+    struct ringbus *bus;  /* NULL: not open */
+    int fd;               /* of bus, in the epoll set */
+    bool active;          /* to be polled: it had something, was sent with, or the kernel says so */
+    bool leaving;         /* to be closed, once what is under way has ended */
+    uint64_t leave_ns;    /* since when */
+    struct rbi_map names; /* of a side: struct rbi_route by the cluster that is shown on it */
+    uint64_t retry_ns;    /* when it is tried again to open it */
     uint32_t tries;
     uint32_t calls;          /* requests that came here, under way */
     struct rbi_list waiting; /* struct rbi_call: answers that found no room, the oldest first */

@@ -73,9 +73,9 @@ static void refuse(struct rbi_face *face,
 
 /* ---- whom ----------------------------------------------------------------------------------- */
 
-static struct rbi_face *side_of(const struct rbi_face *face)
+static struct rbi_face *side_of(struct rbi_face *face)
 {
-    return face->route != NULL ? face->route->to : (struct rbi_face *)(uintptr_t)face;
+    return face->route != NULL ? face->route->to : face;
 }
 
 static bool is_upstream(const struct rbi_face *face, const char *path)
@@ -91,8 +91,7 @@ static bool is_upstream(const struct rbi_face *face, const char *path)
 }
 
 /* @return 0; a public error: nobody */
-static int
-find_way(const struct rbi_face *face, const struct ringbus_message *message, struct way *way)
+static int find_way(struct rbi_face *face, const struct ringbus_message *message, struct way *way)
 {
     const struct ringbus_addr none = {.cluster = 0};
     const struct ringbus_addr dest = message->attributes != NULL ? message->attributes->dest : none;
@@ -100,7 +99,7 @@ find_way(const struct rbi_face *face, const struct ringbus_message *message, str
     way->route = face->route;
     if (dest.cluster != 0 &&
         (face->route == NULL || face->route->outer_addr.cluster != dest.cluster)) {
-        way->route = rbi_routes_find(broker, side_of(face), dest.cluster);
+        way->route = rbi_routes_find(side_of(face), dest.cluster);
     }
     if (way->route == NULL) {
         return RINGBUS_E_NO_SERVICE;
@@ -114,7 +113,7 @@ find_way(const struct rbi_face *face, const struct ringbus_message *message, str
     if (dest.cluster == 0) {
         way->how.to.instance =
             (message->flags & RINGBUS_MESSAGE_BROADCAST) != 0 ? RINGBUS_ALL : RINGBUS_ANY;
-    } else if (dest.instance > 0 && way->route->export->brokers) {
+    } else if (dest.instance > 0 && way->route->brokers) {
         way->how.dest = way->how.to; /* it is not there, but beyond those that are */
         way->how.dest.instance = dest.instance;
         way->how.dest.incarnation = dest.incarnation;
@@ -266,8 +265,10 @@ void rbi_relay_message(struct ringbus *bus, const struct ringbus_message *messag
             refuse(face, message, RINGBUS_E_NOT_READY, 0, "the bus behind it is not reached yet");
         }
     } else if (message->kind == RINGBUS_KIND_REQUEST) {
+        way.route->from->active = true;
         relay_request(face, message, &way);
     } else {
+        way.route->from->active = true;
         relay_oneway(face, message, &way);
     }
 }
@@ -322,7 +323,7 @@ void rbi_relay_event(struct ringbus *bus, const struct ringbus_event *event, voi
             if (ringbus_self(face->bus, &self) == 0 &&
                 memcmp(&self, &event->addr, sizeof self) == 0) {
                 rbi_log(RBI_LOG_ERROR, "broker_replaced", "path=%s", face->path);
-                face->leaving = true;
+                face->broker->replaced = true;
             }
         }
         break;

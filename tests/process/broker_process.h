@@ -92,6 +92,36 @@ static inline void broker_kill(struct broker *broker)
     broker->pid = 0;
 }
 
+/**
+ * The text of a file of configs/, with one text replaced by another; both NULL: none.
+ * @return @p out
+ */
+static inline char *
+broker_file(const char *name, const char *replace, const char *by, char *out, size_t size)
+{
+    char path[512];
+    char text[8192];
+    (void)snprintf(path, sizeof path, RINGBUS_CONFIGS "/%s", name);
+    FILE *file = fopen(path, "re");
+    CHECK(file != NULL);
+    const size_t got = fread(text, 1, sizeof text - 1, file);
+    CHECK(feof(file) != 0);
+    (void)fclose(file);
+    text[got] = '\0';
+    size_t used = 0;
+    out[0] = '\0';
+    for (char *at = text; *at != '\0';) {
+        char *next = replace != NULL ? strstr(at, replace) : NULL;
+        const size_t plain = next != NULL ? (size_t)(next - at) : strlen(at);
+        const int n =
+            snprintf(out + used, size - used, "%.*s%s", (int)plain, at, next != NULL ? by : "");
+        CHECK(n >= 0 && (size_t)n < size - used);
+        used += (size_t)n;
+        at = next != NULL ? next + strlen(replace) : at + plain;
+    }
+    return out;
+}
+
 /** SIGTERM. The nodes are polled until it has ended; with 0. */
 static inline void broker_stop(struct broker *broker, struct node *a, struct node *b)
 {
