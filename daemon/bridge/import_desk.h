@@ -67,7 +67,7 @@ void rbi_import_desk_suspect(struct rbi_import_desk *desk, uint32_t entry);
 void rbi_import_desk_alive(struct rbi_import_desk *desk, uint32_t entry);
 void rbi_import_desk_dead(struct rbi_import_desk *desk, uint32_t entry);
 void rbi_import_desk_taken(struct rbi_import_desk *desk, uint32_t entry);
-/** CONFIRM of a tool. @param host, prefix  empty: all. @return how many are removed by it */
+/** CONFIRM of a tool; empty texts stand for all. @return how many are removed by it */
 uint32_t
 rbi_import_desk_confirm(struct rbi_import_desk *desk, const char *host, const char *prefix);
 /** To look at: hosts, entries, counters. */

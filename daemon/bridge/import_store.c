@@ -55,6 +55,7 @@ struct rbi_import_store {
     struct store_job job; /* one at a time: the disk is not faster for more */
     bool busy;
     bool ending;
+    uint64_t every_ns;
     uint64_t look_ns; /* when files are looked for */
     struct rbi_import_store_row *rows;
     uint32_t rows_max;
@@ -224,7 +225,7 @@ static int picture(struct rbi_import_store *store, struct store_cluster *cluster
 static bool write_ready(struct rbi_import_store *store, struct store_cluster *cluster)
 {
     const int result = picture(store, cluster);
-    cluster->due_ns = rbi_loop_now_ns(store->loop) + RBI_IMPORT_STORE_EVERY_NS;
+    cluster->due_ns = rbi_loop_now_ns(store->loop) + store->every_ns;
     if (result < 0) {
         return false; /* it stays dirty */
     }
@@ -243,7 +244,7 @@ static bool write_ready(struct rbi_import_store *store, struct store_cluster *cl
 static void look_begin(struct rbi_import_store *store)
 {
     struct store_job *job = &store->job;
-    store->look_ns = rbi_loop_now_ns(store->loop) + RBI_IMPORT_STORE_EVERY_NS;
+    store->look_ns = rbi_loop_now_ns(store->loop) + store->every_ns;
     job->look = calloc(rbi_map_count(&store->by_id) + 1, sizeof *job->look);
     if (!job->look) {
         return;
@@ -413,10 +414,16 @@ int rbi_import_store_new(struct rbi_loop *loop,
     (void)snprintf(store->folder, sizeof store->folder, "%s", folder);
     rbi_list_init(&store->clusters);
     rbi_worker_init(&store->worker, loop);
-    store->look_ns = rbi_loop_now_ns(loop) + RBI_IMPORT_STORE_EVERY_NS;
-    arm(store);
+    rbi_import_store_every(store, RBI_IMPORT_STORE_EVERY_NS);
     *out = store;
     return 0;
+}
+
+void rbi_import_store_every(struct rbi_import_store *store, uint64_t every_ns)
+{
+    store->every_ns = every_ns;
+    store->look_ns = rbi_loop_now_ns(store->loop) + every_ns;
+    arm(store);
 }
 
 void rbi_import_store_free(struct rbi_import_store *store)
