@@ -282,6 +282,11 @@ bool rbi_conn_names(const struct rbi_conn *conn, const char *host)
     return !conn->session.tls || rbi_tls_session_names(&conn->session, host);
 }
 
+void rbi_conn_settle(struct rbi_conn *conn)
+{
+    conn->settled = true;
+}
+
 int64_t rbi_conn_expires(const struct rbi_conn *conn)
 {
     return conn->session.tls ? conn->session.expires : INT64_MAX;

@@ -103,6 +103,12 @@ const char *rbi_conn_host(const struct rbi_conn *conn);
 bool rbi_conn_names(const struct rbi_conn *conn, const char *host);
 void rbi_conn_figures(const struct rbi_conn *conn, struct rbi_conn_figures *out);
 
+/**
+ * Both sides have agreed to talk: when it ends, it is dialled anew after the shortest back-off.
+ * Without this only one that lasted for a second counts as a success, so that whoever is
+ * refused behind the handshake does not come back 40 times a second.
+ */
+void rbi_conn_settle(struct rbi_conn *conn);
 /** Bytes that may be written now. Below RBI_CONN_LOW room() will be called. */
 size_t rbi_conn_room(struct rbi_conn *conn);
 /**

@@ -45,6 +45,7 @@ struct rbi_conn {
     int fd;
     bool dialled;
     bool was_up;
+    bool settled; /* its owner says so */
     struct rbi_tls_session session;
     struct rbi_loop_source source; /* until the handshake is done */
     struct rbi_loop_stream stream; /* after it */

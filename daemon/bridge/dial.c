@@ -201,7 +201,8 @@ static void dial_over(void *context, struct rbi_conn *conn, const char *why)
     }
     dial->current = dial->renewal;
     dial->renewal = NULL;
-    if (was_up && rbi_loop_now_ns(dial->terms->loop) - conn->figures.connected_ns >= LASTED_NS) {
+    const uint64_t lasted = rbi_loop_now_ns(dial->terms->loop) - conn->figures.connected_ns;
+    if (was_up && (conn->settled || lasted >= LASTED_NS)) {
         dial->failures = 0;
         dial->step_ns = RBI_DIAL_STEP_MIN_NS;
     }

@@ -37,7 +37,7 @@ static size_t
 host_bytes(void *context, struct rbi_conn *conn, const unsigned char *bytes, size_t size)
 {
     struct net_host *host = context;
-    (void)conn;
+    rbi_conn_settle(conn);
     if (host->deaf) {
         return 0;
     }
