@@ -79,7 +79,7 @@ static void heard(struct rbi_link_fsm *link, uint64_t given_ns)
     }
     link->asking = false;
     link->misses = 0;
-    link->suspect = false;
+    link->suspect = link->suspect && link->cut; /* that ends with the way's being there */
     link->excused = false;
     link->excuse_ns = 0;
     if (link->mine == RBI_USE_WAIT_ACK && link->theirs == RBI_USE_UP) {
@@ -120,6 +120,14 @@ static void start_pings(struct rbi_link_fsm *link, uint64_t now_ns)
     link->misses = 0;
     link->excused = false;
     link->excuse_ns = 0;
+}
+
+/** Longest time until READY is answered, or until anybody wants the link. */
+static uint64_t ack_wait_ns(const struct rbi_link_fsm *link)
+{
+    return link->mine == RBI_USE_WAIT_ACK
+               ? rbi_max_u64(ns_of(link->my_terms.dead_after_ms), ns_of(ACK_WAIT_MS_MIN))
+               : ns_of(RBI_LINK_UNUSED_MS);
 }
 
 static void on_open(struct rbi_link_fsm *link,
@@ -225,6 +233,26 @@ on_close(struct rbi_link_fsm *link, enum rbi_reason reason, struct rbi_link_acti
     say_goodbye(out, told);
 }
 
+/** The way is cut, or there again: then nothing that was not heard meanwhile counts. */
+static void on_cut(struct rbi_link_fsm *link, bool cut, uint64_t now_ns)
+{
+    if (cut == link->cut) {
+        return;
+    }
+    link->cut = cut;
+    link->suspect = cut && rbi_link_usable(link);
+    if (cut) {
+        link->asking = false;
+        link->misses = 0;
+        return;
+    }
+    start_pings(link, now_ns);
+    link->asked_ns = UINT64_MAX; /* what was due before is not late now */
+    link->last_heard_ns = now_ns;
+    link->their_ping_ns = now_ns;
+    link->ack_deadline_ns = now_ns + ack_wait_ns(link);
+}
+
 /* ---- time -------------------------------------------------------------------------------- */
 
 /** The peer asked for it, and has a use that it holds. */
@@ -274,11 +302,7 @@ static void tick_waiting(struct rbi_link_fsm *link, uint64_t now_ns, struct rbi_
 {
     const uint32_t interval_ms = wait_interval_ms(link);
     if (overslept(link, now_ns, interval_ms)) {
-        const uint64_t wait =
-            link->mine == RBI_USE_WAIT_ACK
-                ? rbi_max_u64(ns_of(link->my_terms.dead_after_ms), ns_of(ACK_WAIT_MS_MIN))
-                : ns_of(RBI_LINK_UNUSED_MS);
-        link->ack_deadline_ns = now_ns + wait;
+        link->ack_deadline_ns = now_ns + ack_wait_ns(link);
     } else if (now_ns >= link->ack_deadline_ns) {
         give_up(link, now_ns, interval_ms, out);
     }
@@ -372,6 +396,9 @@ static uint64_t verdict_ns(const struct rbi_link_fsm *link, uint64_t due_ns)
 static uint64_t next_tick_ns(const struct rbi_link_fsm *link, uint64_t tick_ns)
 {
     uint64_t due = UINT64_MAX;
+    if (link->cut) {
+        return due; /* the bridge says when it is over */
+    }
     /* While something is judged, a tick is asked for every interval: only so can a
      * judge tell that it was asleep. */
     if (waiting(link)) {
@@ -393,12 +420,14 @@ static uint64_t next_tick_ns(const struct rbi_link_fsm *link, uint64_t tick_ns)
 
 static void on_tick(struct rbi_link_fsm *link, uint64_t now_ns, struct rbi_link_actions *out)
 {
-    if (waiting(link)) {
+    if (link->cut) {
+        /* Nothing to judge. */
+    } else if (waiting(link)) {
         tick_waiting(link, now_ns, out);
     } else if (link->mine == RBI_USE_UP) {
         tick_mine(link, now_ns, out);
     }
-    if (link->theirs == RBI_USE_UP) {
+    if (!link->cut && link->theirs == RBI_USE_UP) {
         tick_theirs(link, now_ns, out);
     }
     link->asked_ns = next_tick_ns(link, now_ns);
@@ -414,7 +443,7 @@ uint64_t rbi_link_deadline_ns(const struct rbi_link_fsm *link)
 static enum rbi_reason reason_of_peer(enum rbi_reason reason)
 {
     return (unsigned)reason > RBI_REASON_LAST || reason == RBI_REASON_NONE ? RBI_REASON_LEFT
-                                                                                   : reason;
+                                                                           : reason;
 }
 
 static void dispatch(struct rbi_link_fsm *link,
@@ -452,6 +481,9 @@ static void dispatch(struct rbi_link_fsm *link,
         break;
     case RBI_LINK_CLOSE:
         on_close(link, input->reason, out);
+        break;
+    case RBI_LINK_CUT:
+        on_cut(link, input->hold, now_ns);
         break;
     case RBI_LINK_TICK:
         on_tick(link, now_ns, out);

@@ -45,6 +45,11 @@
  * called silent; with the last miss PINGs end, until it gives a sign of life, so that they do
  * not fill its lane. Death that the kernel reports ends a held link like any other.
  *
+ * A peer on another host may be cut off: the bridge says so (HOLD), which knows it of the way.
+ * While the way is cut the peer is suspect, nothing is asked of it, and it is never called silent:
+ * the bridge itself ends the link when that lasts. When the way is there again all counts begin
+ * anew.
+ *
  * Ending one of two uses: RBI_LINK_CLOSE with UNTARGETED while theirs is UP takes
  * mine to IDLE and sends nothing, the link stays for the peer; every other reason
  * closes the link. A READY_ACK that refuses ends mine in the same way.
@@ -79,6 +84,7 @@ struct rbi_link_fsm {
     bool closed;
     bool suspect;           /* silent for longer than one that is well */
     bool held;              /* the peer asked for it: silence alone never ends the link */
+    bool cut;               /* the way to the peer's host is: nothing is judged */
     bool asking;            /* the last PING is not answered */
     bool excused;           /* in this silence the peer has had its interval more */
     enum rbi_reason reason; /* when closed */
@@ -110,12 +116,14 @@ enum rbi_link_input_type {
     RBI_LINK_PEER_DEAD = 8, /* the kernel or the daemon says so; reason */
     RBI_LINK_CLOSE = 9,     /* we end it; reason */
     RBI_LINK_TICK = 10,     /* time only */
+    RBI_LINK_CUT = 11,      /* relayed links: hold says whether the way is cut */
 };
 
 struct rbi_link_input {
     enum rbi_link_input_type type;
     enum rbi_reason reason;
-    bool hold; /* the peer may be stopped in a debugger: RBI_FEATURE_DEBUG_HOLD */
+    /* The peer may be stopped in a debugger: RBI_FEATURE_DEBUG_HOLD. Of CUT: the way is cut. */
+    bool hold;
     uint64_t id;
     uint64_t given_ns; /* when it was given, as far as is known for certain; 0: now */
     /* 0..RBI_LINK_SPREAD: by how much of half an interval the first PING comes earlier, so
@@ -137,7 +145,7 @@ struct rbi_link_input {
 #define RBI_LINK_DO_REPORT_FAILED   0x80U  /* it never became usable: fsm->reason */
 #define RBI_LINK_DO_CLOSE           0x100U /* tear it down */
 #define RBI_LINK_DO_COUNT_MISS      0x200U
-#define RBI_LINK_DO_REPORT_SUSPECT  0x400U /* usable, and silent: fsm->held says whether it asked */
+#define RBI_LINK_DO_REPORT_SUSPECT  0x400U /* usable, and silent: see fsm->held and fsm->cut */
 #define RBI_LINK_DO_REPORT_ALIVE    0x800U /* it is no longer suspect */
 
 struct rbi_link_actions {

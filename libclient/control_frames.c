@@ -362,7 +362,7 @@ static void on_link_down(struct ringbus *bus, const struct rbi_wire_link_down *b
         }
         rbi_end_peer_gone(bus, end,
                           body->reason > RBI_REASON_LAST ? RBI_REASON_LEFT
-                                                                 : (enum rbi_reason)body->reason);
+                                                         : (enum rbi_reason)body->reason);
     }
 }
 

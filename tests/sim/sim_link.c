@@ -2,7 +2,7 @@
 /*
  * Two ends of a link, each the real state machine, over two queues and a clock of our
  * own. A seed decides who opens, changes terms, untargets, sends, is stopped and for
- * how long, and who dies. Scenarios 39, 41, 43, 47.
+ * how long, who dies, and when the way between them is cut. Scenarios 39, 41, 43, 47.
  *
  * What must hold at every step:
  *   - an end calls the other silent only if the other did not run, or did not care, and
@@ -12,6 +12,7 @@
  *   - a peer that stays stopped is called silent within its bound, unless it is held
  *   - suspect and alive take turns, on a link that is up, and suspect comes before silent
  *   - up is reported at most once, down or failed exactly once, nothing is sent after it
+ *   - while the way between their hosts is cut, where they have one, nobody is called silent
  *   - in the end both are open or both closed
  */
 #include "bus/link.h"
@@ -40,6 +41,7 @@ struct end {
     unsigned tail;
     bool dead;
     bool holds;            /* it says that it may be stopped in a debugger */
+    bool cut;              /* what it was told of the way */
     bool suspects;         /* what it has reported last */
     bool hung;             /* stopped for good: only silence tells */
     uint64_t stopped_till; /* ms */
@@ -60,6 +62,8 @@ struct sim {
     uint64_t rng;
     uint64_t now_ms;
     bool quiet; /* settling */
+    bool relayed;
+    uint64_t cut_till; /* ms */
     bool verbose;
 };
 
@@ -81,6 +85,11 @@ static void check(const struct sim *sim, const struct end *end, bool right, cons
 static bool running(const struct sim *sim, const struct end *end)
 {
     return !end->dead && !end->hung && sim->now_ms >= end->stopped_till;
+}
+
+static bool is_cut(const struct sim *sim)
+{
+    return sim->now_ms < sim->cut_till;
 }
 
 static struct rbi_link_terms some_terms(struct sim *sim)
@@ -127,6 +136,7 @@ static void check_silence(struct sim *sim,
         longest_ms = rbi_max_u64(longest_ms, before->their_terms.ping_interval_ms);
         shortest_ms = rbi_min_u64(shortest_ms, before->their_terms.ping_interval_ms);
     }
+    check(sim, end, !before->cut, "gave up a peer that it cannot hear");
     check(sim, end, !before->held || (before->mine != RBI_USE_UP && before->theirs != RBI_USE_UP),
           "gave up a peer that is held");
     check(sim, end,
@@ -256,7 +266,15 @@ static void run_end(struct sim *sim, struct end *end, struct end *other)
     if (end->runs_since == UINT64_MAX) {
         end->runs_since = sim->now_ms;
     }
-    while (end->head != end->tail && end->queue[end->head % QUEUE].due_ms <= sim->now_ms) {
+    if (end->cut != is_cut(sim)) {
+        end->cut = is_cut(sim);
+        feed(sim, end, other, (struct rbi_link_input){.type = RBI_LINK_CUT, .hold = end->cut});
+    }
+    if (end->cut) {
+        end->runs_since = sim->now_ms; /* what is fair is counted from its end on */
+    }
+    while (!end->cut && end->head != end->tail &&
+           end->queue[end->head % QUEUE].due_ms <= sim->now_ms) {
         struct rbi_link_input input = end->queue[end->head++ % QUEUE].input;
         if (input.type == RBI_LINK_READY) {
             input.reason = !sim->quiet && below(sim, 30) == 0 ? RBI_REASON_DENIED : RBI_REASON_NONE;
@@ -281,7 +299,7 @@ static void stop(struct sim *sim, struct end *end)
 /** What the world does to an end. */
 static void meddle(struct sim *sim, struct end *end, struct end *other)
 {
-    switch (below(sim, 12)) {
+    switch (below(sim, 13)) {
     case 0:
     case 1:
     case 2:
@@ -314,6 +332,11 @@ static void meddle(struct sim *sim, struct end *end, struct end *other)
         if (below(sim, 4) == 0 && running(sim, end)) {
             feed(sim, end, other,
                  (struct rbi_link_input){.type = RBI_LINK_CLOSE, .reason = RBI_REASON_LEFT});
+        }
+        break;
+    case 11:
+        if (sim->relayed) {
+            sim->cut_till = sim->now_ms + 1 + below(sim, below(sim, 2) == 0 ? 100 : 10000);
         }
         break;
     default:
@@ -370,6 +393,7 @@ static void run(struct sim *sim)
     rbi_link_init(&sim->b.fsm, 0);
     sim->a.terms = some_terms(sim);
     sim->b.terms = some_terms(sim);
+    sim->relayed = below(sim, 2) == 0;
     sim->a.holds = below(sim, 8) == 0;
     sim->b.holds = below(sim, 8) == 0;
     feed(sim, &sim->a, &sim->b,
@@ -377,6 +401,7 @@ static void run(struct sim *sim)
     const uint32_t calm = 50 + below(sim, 3000);
     for (sim->now_ms = 1; sim->now_ms < RUN_MS + SETTLE_MS; sim->now_ms++) {
         sim->quiet = sim->now_ms >= RUN_MS;
+        sim->cut_till = sim->quiet ? 0 : sim->cut_till;
         if (!sim->quiet && below(sim, calm) == 0) {
             const bool first = below(sim, 2) == 0;
             meddle(sim, first ? &sim->a : &sim->b, first ? &sim->b : &sim->a);

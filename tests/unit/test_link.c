@@ -23,6 +23,8 @@ enum event {
     EV_CLOSE,
     EV_UNTARGET,
     EV_TICK,
+    EV_CUT,
+    EV_WAY,
     EV_COUNT
 };
 
@@ -42,6 +44,8 @@ static const struct rbi_link_input events[EV_COUNT] = {
     [EV_CLOSE] = {.type = RBI_LINK_CLOSE, .reason = RBI_REASON_BAD_PEER},
     [EV_UNTARGET] = {.type = RBI_LINK_CLOSE, .reason = RBI_REASON_UNTARGETED},
     [EV_TICK] = {.type = RBI_LINK_TICK},
+    [EV_CUT] = {.type = RBI_LINK_CUT, .hold = true},
+    [EV_WAY] = {.type = RBI_LINK_CUT},
 };
 
 /* New state, then actions: READY, ACK, PING, pOng, DISCONNECT, up, down, failed, close, miss,
@@ -80,6 +84,10 @@ static const char *const table[EV_COUNT][RBI_ARRAY_SIZE(states)] = {
                      "XX Ddc", "IUs ",    "IUs ",   "XX "},
     [EV_TICK]     = {"II ",    "WI ",    "UI ",    "IU ",     "WU ",     "UU ",    "UL ",
                      "UIs ",   "IUs ",    "UUs ",   "XX "},
+    [EV_CUT]      = {"II ",    "WI ",    "UIs s",  "IUs s",   "WUs s",   "UUs s",  "ULs s",
+                     "UIs ",   "IUs ",    "UUs ",   "XX "},
+    [EV_WAY]      = {"II ",    "WI ",    "UI ",    "IU ",     "WU ",     "UU ",    "UL ",
+                     "UIs ",   "IUs ",    "UUs ",   "XX "}, /* it was not cut */
 };
 
 /* clang-format on */
@@ -312,7 +320,7 @@ static void test_step_random_walks(void **state)
                 feed(&copy, RBI_LINK_TICK, at);
                 assert_true(rbi_link_deadline_ns(&copy) > at);
             } else {
-                assert_true(link.closed);
+                assert_true(link.closed || link.cut);
             }
         }
     }
