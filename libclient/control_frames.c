@@ -350,19 +350,19 @@ static void on_link_down(struct ringbus *bus, const struct rbi_wire_link_down *b
 {
     struct rbi_end *end = rbi_end_find_link(bus, body->link_id);
     if (end != NULL) {
+        const enum rbi_reason reason = rbi_relayed_told(
+            end, body->reason > RBI_REASON_LAST ? RBI_REASON_LEFT : (enum rbi_reason)body->reason);
         end->link_id = 0; /* the daemon has forgotten it: nothing to tell it later */
-        if (body->reason == RBI_REASON_DENIED) {
+        if (reason == RBI_REASON_DENIED) {
             rbi_rights_revoked(bus, end, body->text.bytes);
             return;
         }
-        if (end->phase == RBI_END_LEAVING && end->leave_reason == RBI_REASON_CRASHED &&
-            body->reason == RBI_REASON_LEFT) {
+        if (end->phase == RBI_END_LEAVING && end->leave_reason == rbi_relayed_lost(end) &&
+            reason == RBI_REASON_LEFT) {
             end->leave_reason = RBI_REASON_LEFT; /* its bell was silent before the daemon spoke */
             rbi_cluster_end_explained(bus, end);
         }
-        rbi_end_peer_gone(bus, end,
-                          body->reason > RBI_REASON_LAST ? RBI_REASON_LEFT
-                                                         : (enum rbi_reason)body->reason);
+        rbi_end_peer_gone(bus, end, reason);
     }
 }
 

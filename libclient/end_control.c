@@ -179,10 +179,13 @@ static void report_suspicion(struct ringbus *bus, struct rbi_end *end)
 {
     struct rbi_queued_event *event = rbi_emit_simple(
         bus, end->fsm.suspect ? RINGBUS_EVENT_SUSPECT : RINGBUS_EVENT_ALIVE, &end->peer, end->path,
-        end->fsm.suspect ? RBI_REASON_SILENT : RBI_REASON_NONE, 0);
+        !end->fsm.suspect ? RBI_REASON_NONE
+        : end->fsm.cut    ? RBI_REASON_UNREACHABLE
+                          : RBI_REASON_SILENT,
+        0);
     if (event != NULL && end->fsm.suspect) {
         event->silent_ms = silence_ms(bus, end);
-        event->paused = end->fsm.held;
+        event->paused = end->fsm.held || end->fsm.cut;
     }
     rbi_cluster_suspicion(bus, end);
 }
@@ -220,6 +223,9 @@ void rbi_end_report_failed(struct ringbus *bus, struct rbi_end *end)
     } else if (end->fsm.reason == RBI_REASON_BAD_PEER) {
         error = RINGBUS_E_BAD_PEER;
         text = "the peer broke the protocol before the link was READY";
+    } else if (end->fsm.reason == RBI_REASON_UNREACHABLE) {
+        error = RINGBUS_E_UNREACHABLE;
+        text = "the way to its host was lost before the link was READY";
     }
     const enum rbi_reason reason =
         end->fsm.reason == RBI_REASON_REFUSED ? RBI_REASON_REFUSED : RBI_REASON_NONE;
@@ -374,6 +380,7 @@ static void on_ready(struct ringbus *bus, struct rbi_end *end, const struct rbi_
         input.reason = RBI_REASON_REFUSED;
     }
     take_features(bus, end, ready.features);
+    end->peer_life = ready.link_life;
     rbi_end_step(bus, end, &input);
     rbi_drain_greet(bus, end);
 }
@@ -385,6 +392,7 @@ static void on_ready_ack(struct ringbus *bus, struct rbi_end *end, const struct 
         rbi_end_bad_peer(bus, end, "READY_ACK cannot be read");
         return;
     }
+    end->peer_life = ack.link_life;
     /* What it has chosen must be among what our READY offered. */
     const bool agreed = ack.reason == 0 && ack.version >= RBI_READY_VERSION_MIN &&
                         ack.version <= RBI_READY_VERSION_MAX;
@@ -461,6 +469,9 @@ void rbi_end_control_record(struct ringbus *bus,
         input.type = RBI_LINK_DATA;
         rbi_end_step(bus, end, &input);
         rbi_refused_record(bus, end, record);
+        break;
+    case RBI_RECORD_HOLD:
+        rbi_relayed_hold(bus, end, record); /* no sign of life: it is the bridge's */
         break;
     default:
         /* A kind of a later version: skipped by its length, but a sign of life. */

@@ -177,7 +177,7 @@ static void handle_event(struct ringbus *bus, uint64_t tag, uint32_t events)
         } else if (empty_bell(bus, end, events) == -EPIPE) {
             /* Its end of the pair is closed: out of the set, or it would wake us for ever. */
             rbi_epoll_remove(bus, end->bell);
-            rbi_end_peer_gone(bus, end, RBI_REASON_CRASHED);
+            rbi_end_peer_gone(bus, end, rbi_relayed_lost(end));
         } else {
             note_ring(bus, end);
         }

@@ -67,6 +67,7 @@
 #include "libclient/receive.h"
 #include "libclient/redeliver.h"
 #include "libclient/refused.h"
+#include "libclient/relayed.h"
 #include "libclient/request.h"
 #include "libclient/residue.h"
 #include "libclient/retry.h"

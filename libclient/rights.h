@@ -16,7 +16,9 @@ struct ringbus;
 /** How requests and messages that end with a link end. */
 static inline int rbi_end_error(const struct rbi_end *end)
 {
-    return end->leave_reason == RBI_REASON_DENIED ? RINGBUS_E_DENIED : RINGBUS_E_PEER_GONE;
+    return end->leave_reason == RBI_REASON_DENIED        ? RINGBUS_E_DENIED
+           : end->leave_reason == RBI_REASON_UNREACHABLE ? RINGBUS_E_UNREACHABLE
+                                                         : RINGBUS_E_PEER_GONE;
 }
 
 /** Whether an instance is out of reach for want of a right. */

@@ -60,7 +60,7 @@ static RBI_COLD void ring(struct ringbus *bus, struct rbi_end *end)
     rbi_count(bus, RBI_COUNTER_bells_rung, 1);
     if (end->bell >= 0 && rbi_bell_ring(end->bell) == -EPIPE) {
         /* Its end is closed: it is dead. The reaper reads its lane to the end first. */
-        rbi_end_peer_gone(bus, end, RBI_REASON_CRASHED);
+        rbi_end_peer_gone(bus, end, rbi_relayed_lost(end));
     }
 }
 

@@ -8,6 +8,10 @@
  * From there to where it had begun to handle a record: consumed, too, though it had not said so
  * yet. That record itself: its handler may have run. Behind it: not seen.
  *
+ * On a relayed link (relayed.h) they are the bridge's, which has sent on what lies before the
+ * second word: it may have been seen or lost, and what was said of the record itself goes for all
+ * that lies between the two.
+ *
  * A receiver that was given up may be alive and go on at any moment. What it has not begun is
  * withdrawn first: it stores which record it begins, then looks whether that is withdrawn; we
  * mark the records, have the kernel fence the processor that it may run on, and then load what it
@@ -116,7 +120,8 @@ static bool withdraw(const struct rbi_end *end, uint64_t first)
 {
     const bool given_up =
         end->leave_reason == RBI_REASON_SILENT || end->leave_reason == RBI_REASON_CRASHED ||
-        end->leave_reason == RBI_REASON_REPLACED || end->leave_reason == RBI_REASON_DENIED;
+        end->leave_reason == RBI_REASON_REPLACED || end->leave_reason == RBI_REASON_DENIED ||
+        end->leave_reason == RBI_REASON_UNREACHABLE;
     if (!given_up || !end->peer_fenced) {
         return false;
     }
@@ -135,7 +140,8 @@ static void look(struct ringbus *bus, struct rbi_end *end, struct rbi_unread *un
     const uint64_t more = (begun_raw & ~RBI_SIDE_BETWEEN) - unread->first;
     const bool possible =
         more <= end->tx.pos - unread->first && end->leave_reason != RBI_REASON_BAD_PEER;
-    unread->more = possible ? more : 0;
+    unread->more = possible && !end->relayed ? more : 0;
+    unread->on = possible && end->relayed ? more : 0;
     unread->begun = possible && (begun_raw & RBI_SIDE_BETWEEN) == 0;
     const int returned = rbi_refs_collect(&end->refs, &bus->pool);
     bus->returned += returned > 0 ? (uint64_t)returned : 0;
@@ -168,7 +174,8 @@ bool rbi_unread_next(struct ringbus *bus,
             if ((out->record.flags & RBI_RECORD_ATTRIBUTES) != 0) {
                 (void)rbi_attributes_view(&out->record, &out->view); /* our own words */
             }
-            out->maybe_seen = unread->doubtful || (unread->begun && distance == unread->more);
+            out->maybe_seen = unread->doubtful || distance < unread->on ||
+                              (unread->begun && distance == unread->more + unread->on);
             return true;
         }
     }
@@ -259,9 +266,10 @@ void rbi_end_finish_leaving(struct ringbus *bus, struct rbi_end *end)
     if (end->reported_up) {
         struct rbi_queued_event *down =
             rbi_emit_simple(bus, RINGBUS_EVENT_DOWN, &end->peer, end->path, end->leave_reason,
-                            end->leave_reason == RBI_REASON_BAD_PEER ? RINGBUS_E_BAD_PEER
-                            : end->leave_reason == RBI_REASON_DENIED ? RINGBUS_E_DENIED
-                                                                     : 0);
+                            end->leave_reason == RBI_REASON_BAD_PEER      ? RINGBUS_E_BAD_PEER
+                            : end->leave_reason == RBI_REASON_DENIED      ? RINGBUS_E_DENIED
+                            : end->leave_reason == RBI_REASON_UNREACHABLE ? RINGBUS_E_UNREACHABLE
+                                                                          : 0);
         if (down != NULL) {
             down->silent_ms = end->leave_reason == RBI_REASON_GIVEN_UP ? rbi_tick_silence_ms(bus)
                                                                        : end->silent_ms;

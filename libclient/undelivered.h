@@ -32,6 +32,7 @@ struct rbi_view {
 struct rbi_unread {
     uint64_t first; /* position up to which it said that it had consumed */
     uint64_t more;  /* bytes from there on that it had consumed, too */
+    uint64_t on;    /* relayed: bytes from there on that the bridge had sent on: maybe seen */
     bool begun;     /* it was in the handler of the record that follows */
     bool over;      /* nothing goes on to others any more */
     bool doubtful;  /* it may live and read on: nothing is certainly unseen */

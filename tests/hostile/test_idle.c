@@ -36,7 +36,7 @@ static void test_first_record_passes_the_end(void **state)
         {RBI_RECORD_ONEWAY, BODY_MAX + 1, RBI_REASON_BAD_PEER},
         {RBI_RECORD_ONEWAY, UINT32_MAX, RBI_REASON_BAD_PEER},
         {RBI_RECORD_PING, BODY_MAX, FINE},
-        {RBI_RECORD_REFUSED + 1, 4000, FINE},
+        {RBI_RECORD_GAP + 1, 4000, FINE},
         {RBI_RECORD_READY_ACK, 60, FINE},
         {RBI_RECORD_READY, 60, RBI_REASON_BAD_PEER},
     };

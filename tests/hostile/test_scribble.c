@@ -34,7 +34,7 @@ struct shape {
 /** The rules of bus/record.h, said once more. @return FINE, BAD_PEER, or HUNG: cannot be said */
 static int judge_shape(const struct shape *shape, const uint64_t *body)
 {
-    const bool known = shape->kind >= 1 && shape->kind <= RBI_RECORD_REFUSED;
+    const bool known = shape->kind >= 1 && shape->kind <= RBI_RECORD_GAP;
     const unsigned parts = known ? shape->parts : 0;
     const unsigned key =
         known && (shape->flags & RBI_RECORD_KEY) && tag_is_correlation(shape->kind);
@@ -70,6 +70,9 @@ static int judge_shape(const struct shape *shape, const uint64_t *body)
     }
     if (shape->kind == RBI_RECORD_READY || shape->kind == RBI_RECORD_DISCONNECT) {
         return HUNG;
+    }
+    if (shape->kind == RBI_RECORD_HOLD || shape->kind == RBI_RECORD_GAP) {
+        return RBI_REASON_BAD_PEER; /* for links to other hosts */
     }
     if ((shape->kind == RBI_RECORD_DRAIN && payload < 8) ||
         (shape->kind == RBI_RECORD_REFUSED && payload < 16)) {
@@ -382,7 +385,7 @@ static void test_unknown_answers(void **state)
     const uint64_t tags[] = {0, 1, UINT64_C(1) << 32, UINT64_C(1) << 32 | 1, UINT64_MAX};
     (void)state;
     relink();
-    for (unsigned kind = RBI_RECORD_READY_ACK; kind <= RBI_RECORD_REFUSED + 2; kind++) {
+    for (unsigned kind = RBI_RECORD_READY_ACK; kind <= RBI_RECORD_GAP + 2; kind++) {
         for (unsigned i = 0; i < RBI_ARRAY_SIZE(tags); i++) {
             const uint64_t body[4] = {tags[i], 0, 0, 0};
             if (kind != RBI_RECORD_DISCONNECT) {
@@ -390,7 +393,9 @@ static void test_unknown_answers(void **state)
                          sizeof(body));
             }
         }
-        expect_verdict(FINE, "unasked answer", kind);
+        expect_verdict(kind == RBI_RECORD_HOLD || kind == RBI_RECORD_GAP ? RBI_REASON_BAD_PEER
+                                                                         : FINE,
+                       "unasked answer", kind);
     }
 }
 

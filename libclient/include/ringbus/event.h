@@ -25,7 +25,7 @@ enum ringbus_reason {
     RINGBUS_REASON_REPLACED = 7, /**< a new life of the instance took over */
     /** The peer had given us up while we did not run: poll more often, or ringbus_alive(). */
     RINGBUS_REASON_GIVEN_UP = 8,
-    RINGBUS_REASON_UNTARGETED = 9,   /**< ringbus_untarget(), here or there */
+    RINGBUS_REASON_UNTARGETED = 9,    /**< ringbus_untarget(), here or there */
     RINGBUS_REASON_NO_RESOURCES = 10, /**< memory or descriptors were short on one side */
     /**
      * The way to its host was cut for longer than that of a link may be, or a bridge ended: it may
@@ -50,7 +50,8 @@ enum ringbus_event_type {
      * maybe_seen 0: no handler has had it. maybe_seen 1: at most the one message in whose
      * handler it ended or stands still. All that it had not handled when it may live and read on:
      * it broke the protocol, or ended the link for a reason but LEFT and has not freed it yet, or
-     * was SILENT where the kernel refuses membarrier(2).
+     * was SILENT where the kernel refuses membarrier(2). And all that was on its way to another
+     * host when the link ended there.
      * A message counts as consumed when its handler has returned. Requests are not reported so:
      * their callback ends with RINGBUS_NOT_SENT or RINGBUS_UNKNOWN. Nor is what on_down sends on.
      * Also one that was kept (RINGBUS_RETRY_FAILBACK, max_wait of a limit) and could not be sent
@@ -183,7 +184,10 @@ struct ringbus_event {
      * with RINGBUS_REASON_GIVEN_UP: for so long we have not, at most, in the last 10 s.
      */
     uint32_t silent_ms;
-    /** SUSPECT: 1 when the peer holds for a debugger (debug_hold): silence alone ends nothing. */
+    /**
+     * SUSPECT: 1 when silence alone ends nothing: the peer holds for a debugger (debug_hold); or,
+     * with RINGBUS_REASON_UNREACHABLE, the way to its host is cut, which the bridge bounds.
+     */
     int paused;
     struct ringbus_addr to; /**< UNDELIVERED: as it was sent, RINGBUS_ANY, RINGBUS_ALL or addr's
                                  instance; incarnation 0, so that it can be sent there again */
