@@ -276,6 +276,13 @@ void rbi_attributes_show(const struct rbi_attributes *from, struct ringbus_attri
     out->dest = rbi_addr(&from->dest);
 }
 
+/* What a message without any gets when it is sent again. */
+static bool is_plain(const struct rbi_attributes *attributes)
+{
+    return attributes->present == RBI_ATTRIBUTE_FIRST && attributes->priority == 0 &&
+           !attributes->diverted;
+}
+
 int rbi_attributes_view(const struct rbi_record *record, struct rbi_view *view)
 {
     const int r = rbi_attributes_decode(record, &view->attributes);
@@ -283,6 +290,9 @@ int rbi_attributes_view(const struct rbi_record *record, struct rbi_view *view)
         return r;
     }
     rbi_attributes_show(&view->attributes, &view->shown);
+    if (is_plain(&view->attributes)) {
+        return 0; /* its sender has said nothing of it */
+    }
     view->message.attributes = &view->shown;
     if (view->attributes.diverted) {
         view->message.flags |= RINGBUS_MESSAGE_DIVERTED;

@@ -39,6 +39,8 @@ void rbi_handle_free(struct ringbus *bus)
     rbi_events_deinit(&bus->events);
     rbi_owned_free(bus);
     rbi_gate_deinit(&bus->gate);
+    rbi_gaps_deinit(&bus->gaps);
+    rbi_seen_deinit(&bus->seen);
     rbi_calls_deinit(&bus->calls);
     rbi_asks_deinit(bus);
     rbi_outcomes_deinit(&bus->outcomes);

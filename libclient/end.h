@@ -44,6 +44,7 @@ enum rbi_end_phase {
 #define RBI_HINDERED_LIMIT  4U /* what is sent is asked for: limiter is not NULL (limit.h) */
 /* It was picked in the place of a key's owner, and its next message is to say so (divert.h). */
 #define RBI_HINDERED_DIVERTED 8U
+#define RBI_HINDERED_BEHIND   32U /* what earlier links to the peer left goes first (relayed.h) */
 #define RBI_HINDERED_DELAYED  16U /* what is sent goes behind what waits for a limit (delay.h) */
 
 /** Our end of a link. The first lines are the hot path's. */

@@ -12,12 +12,12 @@
 /* ---- sending control records ----------------------------------------------------------- */
 
 /* Control finds room that data leaves free; when not even that is left, it is kept pending. */
-static bool send_control(struct ringbus *bus,
-                         struct rbi_end *end,
-                         enum rbi_record_kind kind,
-                         uint64_t tag,
-                         const unsigned char *payload,
-                         uint64_t size)
+bool rbi_end_send_control(struct ringbus *bus,
+                          struct rbi_end *end,
+                          enum rbi_record_kind kind,
+                          uint64_t tag,
+                          const unsigned char *payload,
+                          uint64_t size)
 {
     unsigned char *body = NULL;
     if ((end->hindered & RBI_HINDERED_CLAIM) != 0) {
@@ -79,7 +79,7 @@ static bool send_ready(struct ringbus *bus, struct rbi_end *end)
     };
     (void)snprintf(ready.path, sizeof ready.path, "%s", bus->self_path);
     const uint64_t size = rbi_ready_encode(&ready, payload);
-    return send_control(bus, end, RBI_RECORD_READY, 0, payload, size);
+    return rbi_end_send_control(bus, end, RBI_RECORD_READY, 0, payload, size);
 }
 
 static bool send_ack(struct ringbus *bus, struct rbi_end *end, enum rbi_reason reason)
@@ -92,7 +92,7 @@ static bool send_ack(struct ringbus *bus, struct rbi_end *end, enum rbi_reason r
         .link_life = end->link_life,
     };
     const uint64_t size = rbi_ready_ack_encode(&ack, payload);
-    return send_control(bus, end, RBI_RECORD_READY_ACK, 0, payload, size);
+    return rbi_end_send_control(bus, end, RBI_RECORD_READY_ACK, 0, payload, size);
 }
 
 static bool send_disconnect(struct ringbus *bus, struct rbi_end *end, enum rbi_reason reason)
@@ -100,7 +100,7 @@ static bool send_disconnect(struct ringbus *bus, struct rbi_end *end, enum rbi_r
     unsigned char payload[RBI_CONTROL_BODY_MAX];
     const struct rbi_disconnect bye = {.reason = (uint32_t)reason};
     const uint64_t size = rbi_disconnect_encode(&bye, payload);
-    return send_control(bus, end, RBI_RECORD_DISCONNECT, 0, payload, size);
+    return rbi_end_send_control(bus, end, RBI_RECORD_DISCONNECT, 0, payload, size);
 }
 
 static bool
@@ -109,7 +109,7 @@ send_drain(struct ringbus *bus, struct rbi_end *end, enum rbi_drain_word word, u
     unsigned char payload[RBI_CONTROL_BODY_MAX];
     const struct rbi_drain_body drain = {.word = (uint32_t)word};
     const uint64_t size = rbi_drain_encode(&drain, payload);
-    return send_control(bus, end, RBI_RECORD_DRAIN, number, payload, size);
+    return rbi_end_send_control(bus, end, RBI_RECORD_DRAIN, number, payload, size);
 }
 
 static bool send_refused(struct ringbus *bus, struct rbi_end *end)
@@ -118,7 +118,7 @@ static bool send_refused(struct ringbus *bus, struct rbi_end *end)
     const struct rbi_refused_body refused = {
         .error = end->refused.error, .method = end->refused.method, .count = end->refused.count};
     const uint64_t size = rbi_refused_encode(&refused, payload);
-    return send_control(bus, end, RBI_RECORD_REFUSED, 0, payload, size);
+    return rbi_end_send_control(bus, end, RBI_RECORD_REFUSED, 0, payload, size);
 }
 
 void rbi_end_flush_pending(struct ringbus *bus, struct rbi_end *end)
@@ -131,11 +131,11 @@ void rbi_end_flush_pending(struct ringbus *bus, struct rbi_end *end)
         end->pending &= (uint8_t)~RBI_PENDING_ACK;
     }
     if ((end->pending & RBI_PENDING_PING) != 0 &&
-        send_control(bus, end, RBI_RECORD_PING, end->pending_ping_id, NULL, 0)) {
+        rbi_end_send_control(bus, end, RBI_RECORD_PING, end->pending_ping_id, NULL, 0)) {
         end->pending &= (uint8_t)~RBI_PENDING_PING;
     }
     if ((end->pending & RBI_PENDING_PONG) != 0 &&
-        send_control(bus, end, RBI_RECORD_PONG, end->pending_pong_id, NULL, 0)) {
+        rbi_end_send_control(bus, end, RBI_RECORD_PONG, end->pending_pong_id, NULL, 0)) {
         end->pending &= (uint8_t)~RBI_PENDING_PONG;
     }
     if ((end->pending & RBI_PENDING_DRAIN) != 0 &&
@@ -237,6 +237,7 @@ static void report_up(struct ringbus *bus, struct rbi_end *end)
     rbi_count(bus, RBI_COUNTER_links_opened, 1);
     end->reported_up = true;
     rbi_emit_simple(bus, RINGBUS_EVENT_READY, &end->peer, end->path, RBI_REASON_NONE, 0);
+    rbi_relayed_up(bus, end);
 }
 
 static void
@@ -472,6 +473,11 @@ void rbi_end_control_record(struct ringbus *bus,
         break;
     case RBI_RECORD_HOLD:
         rbi_relayed_hold(bus, end, record); /* no sign of life: it is the bridge's */
+        break;
+    case RBI_RECORD_GAP:
+        input.type = RBI_LINK_DATA;
+        rbi_end_step(bus, end, &input);
+        rbi_gap_record(bus, end, record);
         break;
     default:
         /* A kind of a later version: skipped by its length, but a sign of life. */

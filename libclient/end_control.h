@@ -8,6 +8,16 @@
 struct rbi_end;
 struct ringbus;
 
+/**
+ * Writes a control record; it finds room that data leaves free. @return false: there is none, or a
+ * claim is open
+ */
+bool rbi_end_send_control(struct ringbus *bus,
+                          struct rbi_end *end,
+                          enum rbi_record_kind kind,
+                          uint64_t tag,
+                          const unsigned char *payload,
+                          uint64_t size);
 /** Feeds the state machine and carries out what it says. */
 void rbi_end_step(struct ringbus *bus, struct rbi_end *end, const struct rbi_link_input *input);
 /** A control record came in. */

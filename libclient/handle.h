@@ -14,6 +14,7 @@
 #include "libclient/error.h"
 #include "libclient/event.h"
 #include "libclient/failback.h"
+#include "libclient/gap.h"
 #include "libclient/gate.h"
 #include "libclient/labels.h"
 #include "libclient/limit.h"
@@ -23,6 +24,7 @@
 #include "libclient/probe.h"
 #include "libclient/request.h"
 #include "libclient/retry.h"
+#include "libclient/seen.h"
 #include "libclient/spin.h"
 #include "libclient/undelivered.h"
 #include "libclient/watched.h"
@@ -166,7 +168,10 @@ struct ringbus {
     uint64_t link_lives;   /* ends made so far */
     unsigned holding;      /* ends with holds */
     unsigned redelivering; /* ends with again */
+    unsigned behind;       /* ends with RBI_HINDERED_BEHIND */
     uint64_t again_number; /* of the last of those */
+    struct rbi_gaps gaps;
+    struct rbi_seen_links seen;
     struct rbi_view *view; /* of the message whose callback runs */
     uint64_t life;         /* tells loans of this handle from another's */
     struct rbi_drain drain;

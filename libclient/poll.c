@@ -62,6 +62,11 @@ static __attribute__((noinline)) int dispatch_attributed(struct ringbus *bus,
         return r;
     }
     const bool answer = record->kind == RBI_RECORD_REP || record->kind == RBI_RECORD_ERROR;
+    if ((view->attributes.present & RBI_ATTRIBUTE_FIRST) != 0 &&
+        rbi_seen_before(bus, end, &view->attributes) && record->kind == RBI_RECORD_ONEWAY) {
+        rbi_count(bus, RBI_COUNTER_duplicates, 1);
+        return 0;
+    }
     if (!answer && (view->attributes.present & RBI_ATTRIBUTE_SENT) != 0) {
         rbi_gate_waited(bus, view->attributes.sent_ns);
     }

@@ -8,6 +8,12 @@
  * to any instance of that cluster ("held": rbi_cluster_pick() finds nobody, and the send is
  * refused as if the lane was full). What finds no room, or nobody, stays where it is: in the lane
  * of the closed end, bounded in size by it and in time by redeliver_ms.
+ *
+ * After a link to another host ended the receiver may live on, and be linked again. What was for
+ * any and was not sent on by the bridge goes to others at once; all the rest, which that one may
+ * have had, or which is for nobody else, waits for a link to the same life, and goes there before
+ * anything new (RBI_HINDERED_BEHIND). So two places in the lane are remembered, and what has the
+ * same receiver goes in its order. The cluster is held only for what may go to any.
  */
 #include "libclient/internal.h"
 
@@ -47,6 +53,14 @@ int rbi_redeliver_refuse(struct ringbus *bus, const struct rbi_cluster *cluster)
                     cluster->path);
 }
 
+void rbi_redeliver_settle(struct ringbus *bus, struct rbi_end *end)
+{
+    if (end->holds && (end->again == NULL || !end->again->any)) {
+        end->holds = false;
+        bus->holding--;
+    }
+}
+
 void rbi_redeliver_end(struct ringbus *bus, struct rbi_end *end)
 {
     if (end->holds) {
@@ -61,115 +75,7 @@ void rbi_redeliver_end(struct ringbus *bus, struct rbi_end *end)
     }
 }
 
-/* ---- sending on ----------------------------------------------------------------------------- */
-
-/* What may go to another: it was for any, and nobody has had it, or it may be handled twice. */
-static bool may_go_on(const struct rbi_returned *returned)
-{
-    const unsigned flags = returned->record.flags;
-    const unsigned kind = returned->record.kind;
-    if ((flags & RBI_RECORD_ANY) == 0 || (kind != RBI_RECORD_ONEWAY && kind != RBI_RECORD_REQ)) {
-        return false;
-    }
-    /* One that ended with its second handler, too, is not tried on a third. */
-    return !returned->maybe_seen ||
-           ((flags & RBI_RECORD_IDEMPOTENT) != 0 && (flags & RBI_RECORD_AGAIN) == 0);
-}
-
-static int send_on(struct ringbus *bus, struct rbi_end *to, const struct rbi_outgoing *out)
-{
-    /* Nothing that the application has offered is refused here. */
-    const uint64_t full = bus->counters[RBI_COUNTER_full];
-    const int r = rbi_send_again(bus, to, out);
-    bus->counters[RBI_COUNTER_full] = full;
-    return r;
-}
-
-/* It goes to another than its key's owner, as the policy says. */
-static void say_diverted(struct ringbus *bus,
-                         const struct rbi_end *to,
-                         struct rbi_outgoing *out,
-                         struct rbi_attributes *space)
-{
-    if (out->attributes != NULL) {
-        *space = *out->attributes;
-        space->diverted = true;
-    } else {
-        rbi_divert_say(bus, to, space);
-    }
-    out->attributes = space;
-}
-
-/* Whom one goes on to, by all that was said of it; NULL: nobody now. */
-static struct rbi_end *
-pick_next(struct ringbus *bus, struct rbi_cluster *cluster, const struct rbi_returned *returned)
-{
-    const bool keyed = (returned->record.flags & RBI_RECORD_KEY) != 0;
-    if (returned->view.message.attributes == NULL) {
-        return rbi_cluster_pick_held(bus, cluster, keyed, returned->record.key);
-    }
-    const struct rbi_choosing by = {.keyed = keyed, .key = returned->record.key};
-    const struct rbi_pick pick = rbi_attributes_pick(&returned->view.attributes, &by);
-    return rbi_cluster_pick_held_for(bus, cluster, &pick);
-}
-
-/* @return true when it has gone on, or nobody waits for it any more; false: not now */
-static bool go_on(struct ringbus *bus, struct rbi_end *end, const struct rbi_returned *returned)
-{
-    const struct rbi_record *record = &returned->record;
-    const bool keyed = (record->flags & RBI_RECORD_KEY) != 0;
-    const bool again = returned->maybe_seen || (record->flags & RBI_RECORD_AGAIN) != 0;
-    struct rbi_outgoing out = {
-        .kind = (enum rbi_record_kind)record->kind,
-        .flags = RINGBUS_MORE | (keyed ? RINGBUS_KEY : 0U) |
-                 ((record->flags & RBI_RECORD_IDEMPOTENT) != 0 ? RINGBUS_IDEMPOTENT : 0U),
-        .key = record->key,
-        .parts = returned->view.message.parts,
-        .part_count = returned->view.message.part_count,
-        .size = returned->view.message.size,
-        .chunk = returned->view.referenced ? rbi_refs_chunk(&end->refs, (uint32_t)record->ref.slot)
-                                           : RBI_CHUNK_NONE,
-        .record_flags = RBI_RECORD_ANY | (again ? RBI_RECORD_AGAIN : 0U),
-        .attributes =
-            returned->view.message.attributes != NULL ? &returned->view.attributes : NULL};
-    if (record->kind == RBI_RECORD_REQ) {
-        out.tag = rbi_calls_next_tag(bus, end, record->tag);
-        if (out.tag == 0) {
-            return true; /* its time was over: the callback was told */
-        }
-    }
-    struct rbi_cluster *cluster = rbi_cluster_find(bus, end->peer.cluster);
-    if (cluster == NULL) {
-        return false;
-    }
-    rbi_cluster_refresh(bus, cluster);
-    for (unsigned tries = keyed ? 1 : cluster->member_count; tries > 0; tries--) {
-        if ((cluster->dispatch_stale & RBI_DISPATCH_STALE) != 0) {
-            rbi_cluster_refresh(bus, cluster); /* the one before has ended its link */
-        }
-        struct rbi_end *to = pick_next(bus, cluster, returned);
-        if (to == NULL || !to->usable) {
-            break;
-        }
-        struct rbi_attributes marked;
-        if (keyed && rbi_divert_take(bus, to, record->key)) {
-            say_diverted(bus, to, &out, &marked);
-        }
-        if (send_on(bus, to, &out) == 0) {
-            if (record->kind == RBI_RECORD_REQ) {
-                rbi_calls_moved(bus, record->tag, to);
-            }
-            rbi_count(bus, RBI_COUNTER_redelivered, 1);
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool keep_waiting(struct ringbus *bus,
-                         struct rbi_end *end,
-                         const struct rbi_unread *unread,
-                         uint64_t position)
+static bool keep_waiting(struct ringbus *bus, struct rbi_end *end, const struct rbi_unread *unread)
 {
     const struct rbi_cluster *cluster = rbi_cluster_find(bus, end->peer.cluster);
     struct rbi_again *again = cluster != NULL ? malloc(sizeof *again) : NULL;
@@ -177,7 +83,8 @@ static bool keep_waiting(struct ringbus *bus,
         return false;
     }
     again->unread = *unread;
-    again->position = position;
+    again->any = again->same = false;
+    again->position = again->same_position = end->tx.pos;
     again->deadline_ns = rbi_now_ns() + cluster->redeliver_ms * RBI_NS_PER_MS;
     again->number = ++bus->again_number;
     end->again = again;
@@ -187,22 +94,22 @@ static bool keep_waiting(struct ringbus *bus,
     return true;
 }
 
-bool rbi_redeliver(struct ringbus *bus,
-                   struct rbi_end *end,
-                   struct rbi_unread *unread,
-                   const struct rbi_returned *returned)
+/* Notes the first of its sort that waits. @return whether it does */
+static bool waits(struct ringbus *bus,
+                  struct rbi_end *end,
+                  struct rbi_unread *unread,
+                  const struct rbi_returned *returned,
+                  enum rbi_send_on whom)
 {
-    if (unread->over || !may_go_on(returned)) {
+    if (end->again == NULL && !keep_waiting(bus, end, unread)) {
+        unread->over = true; /* the order would be lost */
         return false;
     }
-    if (end->again == NULL) {
-        if (go_on(bus, end, returned)) {
-            return true;
-        }
-        if (!keep_waiting(bus, end, unread, returned->position)) {
-            unread->over = true; /* the order would be lost */
-            return false;
-        }
+    struct rbi_again *again = end->again;
+    bool *sort = whom == RBI_SEND_ON_ANY ? &again->any : &again->same;
+    if (!*sort) {
+        *sort = true;
+        *(whom == RBI_SEND_ON_ANY ? &again->position : &again->same_position) = returned->position;
     }
     if (returned->record.kind == RBI_RECORD_REQ) {
         rbi_calls_hold(bus, end, returned->record.tag, returned->maybe_seen);
@@ -210,22 +117,116 @@ bool rbi_redeliver(struct ringbus *bus,
     return true;
 }
 
+bool rbi_redeliver(struct ringbus *bus,
+                   struct rbi_end *end,
+                   struct rbi_unread *unread,
+                   const struct rbi_returned *returned)
+{
+    const enum rbi_send_on whom = rbi_send_on_whom(end, returned);
+    if (unread->over || whom == RBI_SEND_ON_NOBODY) {
+        return false;
+    }
+    if (whom == RBI_SEND_ON_ANY && (end->again == NULL || !end->again->any) &&
+        rbi_send_on_to_any(bus, end, returned)) {
+        return true;
+    }
+    return waits(bus, end, unread, returned, whom);
+}
+
 /* ---- those that wait ------------------------------------------------------------------------ */
 
+static bool is_before(const struct rbi_end *end, const struct rbi_end *other)
+{
+    if (other->again != NULL && end->again->number > other->again->number) {
+        return false;
+    }
+    if (end->again->any && other->holds && other->peer.cluster == end->peer.cluster) {
+        return true;
+    }
+    return end->relayed && other->link_life > end->link_life &&
+           (other->again != NULL || other->phase == RBI_END_LEAVING) &&
+           other->peer.cluster == end->peer.cluster && other->peer.instance == end->peer.instance;
+}
+
 /*
- * Whether what waits here would overtake: the first of it may have gone to an instance that has
- * ended since, and goes on from there.
+ * Whether what waits here would overtake: the first of it may have gone to an instance, or over a
+ * link, that has ended since, and goes on from there.
  */
 static bool overtakes(const struct ringbus *bus, const struct rbi_end *end)
 {
     for (unsigned i = 0; i < bus->end_count; i++) {
-        const struct rbi_end *other = bus->ends[i];
-        if (other->holds && other != end && other->peer.cluster == end->peer.cluster &&
-            (other->again == NULL || other->again->number > end->again->number)) {
+        if (bus->ends[i] != end && is_before(end, bus->ends[i])) {
             return true;
         }
     }
     return false;
+}
+
+/* The next of a sort from @p position on, which is moved there. */
+static bool next_of(struct ringbus *bus,
+                    struct rbi_end *end,
+                    enum rbi_send_on whom,
+                    uint64_t *position,
+                    struct rbi_returned *out)
+{
+    while (rbi_unread_next(bus, end, &end->again->unread, *position, out)) {
+        *position = out->position;
+        if (rbi_send_on_whom(end, out) == whom) {
+            return true; /* of the others, each was sent on or given back at once, or waits too */
+        }
+        *position = out->next;
+    }
+    *position = end->tx.pos;
+    return false;
+}
+
+/* The life that it is for has ended, or has been told so long ago that it is not waited for. */
+static bool is_lost(const struct rbi_cluster *cluster, const struct rbi_end *end)
+{
+    const struct rbi_member *member =
+        cluster != NULL ? rbi_member_find(cluster, end->peer.instance) : NULL;
+    return member != NULL && member->incarnation != 0 &&
+           member->incarnation != end->peer.incarnation;
+}
+
+static void
+give_back_rest(struct ringbus *bus, struct rbi_end *end, enum rbi_send_on whom, uint64_t *position)
+{
+    struct rbi_returned returned;
+    while (next_of(bus, end, whom, position, &returned)) {
+        rbi_give_back(bus, end, &returned);
+        *position = returned.next;
+    }
+}
+
+/* All that can go, in the order of the lane as far as it has the same receiver. @return all did */
+static bool send_rest(struct ringbus *bus, struct rbi_end *end)
+{
+    struct rbi_again *again = end->again;
+    for (;;) {
+        struct rbi_returned one;
+        struct rbi_returned other;
+        again->same =
+            again->same && next_of(bus, end, RBI_SEND_ON_SAME, &again->same_position, &other);
+        again->any = again->any && next_of(bus, end, RBI_SEND_ON_ANY, &again->position, &one);
+        const uint64_t first = again->unread.first;
+        const bool same_first =
+            again->same && (!again->any || again->same_position - first < again->position - first);
+        struct rbi_end *to = same_first ? rbi_send_on_same_life(bus, end) : NULL;
+        if (to != NULL) {
+            if (!rbi_send_on_to_same(bus, end, to, &other)) {
+                return false;
+            }
+            again->same_position = other.next;
+        } else if (again->any) { /* not past it to the same: there is no link to that */
+            if (!rbi_send_on_to_any(bus, end, &one)) {
+                return false;
+            }
+            again->position = one.next;
+        } else {
+            return !again->same;
+        }
+    }
 }
 
 /* @return true when nothing waits any more */
@@ -233,21 +234,22 @@ static bool try_again(struct ringbus *bus, struct rbi_end *end, uint64_t now_ns)
 {
     struct rbi_again *again = end->again;
     const struct rbi_cluster *cluster = rbi_cluster_find(bus, end->peer.cluster);
-    struct rbi_returned returned;
     again->unread.over |=
         now_ns >= again->deadline_ns || cluster == NULL || !cluster->redeliver || bus->closing;
     if (!again->unread.over && overtakes(bus, end)) {
         return false;
     }
-    while (rbi_unread_next(bus, end, &again->unread, again->position, &returned)) {
-        if (!may_go_on(&returned)) {
-            /* It was given back at once. */
-        } else if (again->unread.over) {
-            rbi_give_back(bus, end, &returned);
-        } else if (!go_on(bus, end, &returned)) {
-            return false;
-        }
-        again->position = returned.next;
+    if (again->same && (again->unread.over || is_lost(cluster, end))) {
+        give_back_rest(bus, end, RBI_SEND_ON_SAME, &again->same_position);
+        again->same = false;
+    }
+    if (again->any && again->unread.over) {
+        give_back_rest(bus, end, RBI_SEND_ON_ANY, &again->position);
+        again->any = false;
+    }
+    if (!send_rest(bus, end)) {
+        rbi_redeliver_settle(bus, end);
+        return false;
     }
     /* A request that its living receiver has let go of meanwhile was read: nothing goes on. */
     rbi_calls_over(bus, end, rbi_end_error(end));
@@ -263,12 +265,26 @@ void rbi_redeliver_step(struct ringbus *bus)
             rbi_redeliver_end(bus, end);
         }
     }
+    rbi_relayed_step(bus);
     rbi_send_flush(bus);
+}
+
+bool rbi_redeliver_waits(const struct ringbus *bus, const struct rbi_end *to)
+{
+    for (unsigned i = 0; bus->redelivering > 0 && i < bus->end_count; i++) {
+        const struct rbi_end *end = bus->ends[i];
+        if (end != to && end->again != NULL && end->relayed &&
+            end->peer.cluster == to->peer.cluster && end->peer.instance == to->peer.instance &&
+            end->peer.incarnation == to->peer.incarnation) {
+            return true;
+        }
+    }
+    return false;
 }
 
 uint64_t rbi_redeliver_tick(struct ringbus *bus)
 {
-    if (bus->redelivering == 0) {
+    if (bus->redelivering == 0 && bus->behind == 0) {
         return RBI_NEVER;
     }
     bus->reap_needed = true;

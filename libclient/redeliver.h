@@ -28,6 +28,10 @@ bool rbi_redeliver(struct ringbus *bus,
 void rbi_redeliver_step(struct ringbus *bus);
 /** Has the next step made, when something waits. @return when to tick again */
 uint64_t rbi_redeliver_tick(struct ringbus *bus);
+/** Nothing new is held up any more, unless something waits for any instance. */
+void rbi_redeliver_settle(struct ringbus *bus, struct rbi_end *end);
+/** Whether something waits that goes over this link first. */
+bool rbi_redeliver_waits(const struct ringbus *bus, const struct rbi_end *to);
 /** Nothing of this end waits any more: the cluster is free. */
 void rbi_redeliver_end(struct ringbus *bus, struct rbi_end *end);
 

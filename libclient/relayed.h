@@ -9,7 +9,8 @@
  *   - the bridge says when the way is cut, and when it is there again (HOLD); the peer is suspect
  *     meanwhile, and not judged (bus/link.h)
  *   - what ends the link need not be the end of the peer: RBI_REASON_UNREACHABLE
- *   - what the bridge had sent on may have been seen, and nobody here knows (undelivered.c)
+ *   - what the bridge had sent on may have been seen, and nobody here knows (undelivered.c); it is
+ *     sent again to the same life (send_on.h), which knows (seen.h), or that is told of it (gap.h)
  *
  * A position of what the peer sent is that in its own lane. Ours has the same records, and HOLD.
  */
@@ -35,6 +36,22 @@ static inline enum rbi_reason rbi_relayed_told(const struct rbi_end *end, enum r
 {
     return end->relayed && reason == RBI_REASON_CRASHED ? RBI_REASON_UNREACHABLE : reason;
 }
+
+/** The life that an ended link led to is over, as it, or its host, said. */
+static inline bool rbi_relayed_over(const struct rbi_end *end)
+{
+    return end->leave_reason == RBI_REASON_LEFT || end->leave_reason == RBI_REASON_CRASHED ||
+           end->leave_reason == RBI_REASON_REPLACED;
+}
+
+/** A link is READY: what earlier ones to the peer left comes before anything new. */
+void rbi_relayed_up(struct ringbus *bus, struct rbi_end *end);
+/** Lets new messages pass where nothing is left that comes first. In poll only. */
+void rbi_relayed_step(struct ringbus *bus);
+/** A link is over, and what its peer had not consumed is dealt with. */
+void rbi_relayed_end(struct ringbus *bus, struct rbi_end *end);
+/** A message must not pass what comes first: RINGBUS_E_FULL (noted). */
+RBI_COLD int rbi_relayed_refuse(struct ringbus *bus, const struct rbi_end *end);
 
 /** How far we have read of what the peer sent, in its own count. */
 static inline uint64_t rbi_relayed_read_pos(const struct rbi_end *end)

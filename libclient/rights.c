@@ -203,6 +203,9 @@ int rbi_send_hindered(struct ringbus *bus, struct rbi_end *end, uint64_t method)
     if ((end->hindered & RBI_HINDERED_CLAIM) != 0) {
         return rbi_fail(bus, RINGBUS_E_BUSY, "a claim on the lane to %s is open", end->path);
     }
+    if ((end->hindered & RBI_HINDERED_BEHIND) != 0) {
+        return rbi_relayed_refuse(bus, end);
+    }
     if (method != RBI_METHOD_ANSWER && end->may_send != NULL &&
         !rbi_acl_methods_have(end->may_send, (uint32_t)method)) {
         return rbi_fail(bus, RINGBUS_E_DENIED,

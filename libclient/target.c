@@ -286,10 +286,11 @@ member_removed(struct ringbus *bus, struct rbi_cluster *cluster, const struct rb
     if (end != NULL && end->phase == RBI_END_INTRODUCING) {
         rbi_end_free(bus, end);
     } else if (end != NULL && !end->loop && end->peer.incarnation == event->incarnation) {
-        rbi_end_peer_gone(bus, end,
-                          event->reason > RBI_REASON_LAST || event->reason == 0
-                              ? RBI_REASON_LEFT
-                              : (enum rbi_reason)event->reason);
+        rbi_end_peer_gone(
+            bus, end,
+            rbi_relayed_told(end, event->reason > RBI_REASON_LAST || event->reason == 0
+                                      ? RBI_REASON_LEFT
+                                      : (enum rbi_reason)event->reason));
     }
     if (!member->pinned) {
         remove_member(cluster, rbi_member_find(cluster, event->instance));

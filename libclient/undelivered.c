@@ -196,6 +196,7 @@ static struct ringbus_addr asked_for(const struct rbi_end *end, const struct rbi
 void rbi_give_back(struct ringbus *bus, struct rbi_end *end, struct rbi_returned *returned)
 {
     rbi_count(bus, RBI_COUNTER_undelivered, 1);
+    rbi_gap_note(bus, end, returned);
     if (returned->record.kind == RBI_RECORD_REQ) {
         /* Its callback is told instead. */
         rbi_calls_given_back(bus, end, returned->record.tag, returned->maybe_seen);
@@ -244,9 +245,8 @@ void rbi_end_finish_leaving(struct ringbus *bus, struct rbi_end *end)
     end->phase = RBI_END_CLOSED;
     give_back_all(bus, end);
     rbi_delay_give_back(bus, end, rbi_end_error(end));
-    if (end->again == NULL) {
-        rbi_redeliver_end(bus, end);
-    }
+    rbi_redeliver_settle(bus, end);
+    rbi_relayed_end(bus, end);
     if (end->kept == 0 && end->bell >= 0) {
         rbi_bell_hang_up(end->bell); /* what waits here may do so for long; we read no more */
     }

@@ -48,10 +48,13 @@ struct rbi_returned {
     uint64_t next; /* position behind it */
 };
 
-/** What waits for another receiver, in the lane of a closed end. */
+/** What waits for another receiver, or for another link, in the lane of a closed end. */
 struct rbi_again {
     struct rbi_unread unread;
-    uint64_t position;
+    bool any;          /* something waits that may go to any instance */
+    bool same;         /* something waits for the same life */
+    uint64_t position; /* the first of them that may go to any */
+    uint64_t same_position;
     uint64_t deadline_ns;
     uint64_t number; /* of its end: the later one goes first */
 };

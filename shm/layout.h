@@ -151,7 +151,8 @@ enum rbi_endpoint_state {
     X(limited_in, "requests of others that a limit of this cluster refused")                       \
     X(shed, "requests of others refused because more came than could be done")                     \
     X(bad_choice, "messages refused because a hook named an instance that cannot take them")       \
-    X(delayed, "one-way messages that waited here until a limit let them pass (max_wait)")
+    X(delayed, "one-way messages that waited here until a limit let them pass (max_wait)")         \
+    X(duplicates, "messages of other hosts sent again that had been read, and were dropped")
 
 enum rbi_counter {
 #define RBI_COUNTER_ENUM(name, text) RBI_COUNTER_##name,

@@ -23,6 +23,12 @@ enum ringbus_on_down {
      * all has gone on, sends to RINGBUS_ANY of the cluster return RINGBUS_E_FULL. Messages wait for
      * room and for an instance up to redeliver_ms, in the memory that they were in, and are
      * reported then, after RINGBUS_EVENT_DOWN.
+     *
+     * An instance of another host may outlive its link (RINGBUS_REASON_UNREACHABLE). What was on
+     * its way to that one, and what was sent to it alone or to all, waits for a link to the same
+     * life in the same way, goes there before anything new, and is handled once; but of requests
+     * that it may have seen only those with RINGBUS_IDEMPOTENT. Sends to it return RINGBUS_E_FULL
+     * until then.
      */
     RINGBUS_ON_DOWN_REDELIVER = 1,
 };
