@@ -343,8 +343,8 @@ static void write_rest(struct rbi_writer *writer, const void *field)
 /* ---- the table ---------------------------------------------------------------------------- */
 
 static const struct {
-    const char *(*read)(struct rbi_reader *reader, void *field);
-    void (*write)(struct rbi_writer *writer, const void *field);
+    const char *(*take)(struct rbi_reader *reader, void *field);
+    void (*put)(struct rbi_writer *writer, const void *field);
 } kinds[RBI_FRAME_KIND_COUNT] = {
     [RBI_FRAME_KIND_u8] = {read_u8, write_u8},
     [RBI_FRAME_KIND_u16] = {read_u16, write_u16},
@@ -363,10 +363,10 @@ static const struct {
 
 const char *rbi_frame_field_read(enum rbi_frame_kind kind, struct rbi_reader *reader, void *field)
 {
-    return kinds[kind].read(reader, field);
+    return kinds[kind].take(reader, field);
 }
 
 void rbi_frame_field_write(enum rbi_frame_kind kind, struct rbi_writer *writer, const void *field)
 {
-    kinds[kind].write(writer, field);
+    kinds[kind].put(writer, field);
 }
