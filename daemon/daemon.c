@@ -170,6 +170,7 @@ int rbi_daemon_init(struct rbi_daemon *daemon, const struct rbi_daemon_options *
                                   .listener = RBI_LISTENER_NULL,
                                   .publish = {.segment = RBI_SEGMENT_NULL},
                                   .names = RBI_NAMES_NULL,
+                                  .bridge = RBI_BRIDGE_PROCESS_NULL,
                                   .worker = RBI_WORKER_NULL,
                                   .signal_fd = -1};
     rbi_peers_init(&daemon->peers);
@@ -228,6 +229,7 @@ int rbi_daemon_run(struct rbi_daemon *daemon)
             daemon->listener.path, rbi_loop_backend(daemon->loop),
             daemon->config_path ? daemon->config_path : "none");
     rbi_notify("READY=1");
+    rbi_bridge_process_follow(daemon, &daemon->config.bridge);
     const int result = rbi_loop_run(daemon->loop);
     return result < 0 ? daemon_failed("wait", result) : 0;
 }
@@ -250,6 +252,7 @@ void rbi_daemon_deinit(struct rbi_daemon *daemon)
 {
     rbi_worker_finish(&daemon->worker); /* what was begun is answered */
     daemon->stopping = true;
+    rbi_bridge_process_stop(daemon);
     rbi_notify("STOPPING=1");
     rbi_listener_close(&daemon->listener);
     if (daemon->loop) {
@@ -257,6 +260,7 @@ void rbi_daemon_deinit(struct rbi_daemon *daemon)
         daemon_tell_stopping(daemon);
         rbi_peers_deinit(daemon);
         rbi_inflight_deinit(daemon);
+        rbi_bridge_process_deinit(daemon);
         rbi_loop_remove(&daemon->signal_source);
         rbi_worker_deinit(&daemon->worker);
     }

@@ -8,6 +8,7 @@
  */
 #include "bus/config.h"
 #include "daemon/alarms.h"
+#include "daemon/bridge_process.h"
 #include "daemon/centre.h"
 #include "daemon/closer.h"
 #include "daemon/dry_run.h"
@@ -113,6 +114,7 @@ struct rbi_daemon {
     struct rbi_settle settle;
     struct rbi_hosts hosts;
     struct rbi_routes routes;
+    struct rbi_bridge_process bridge;
     struct rbi_health_desk health;
     struct rbi_reported_desk reported;
     uint32_t numa_nodes; /* of the host */

@@ -131,11 +131,13 @@ void rbi_reload(struct rbi_daemon *daemon)
     next.directory = daemon->config.directory;
     const bool liveness_changed =
         memcmp(&next.liveness, &daemon->config.liveness, sizeof(next.liveness)) != 0;
+    const struct rbi_bridge_config bridge = daemon->config.bridge;
     daemon->config = next;
     rbi_quota_follow(&daemon->quota);
     rbi_log_set_level(next.daemon.log_level);
     rbi_tokens_load(daemon); /* first: what follows looks at all links again */
     rbi_live_set_file(daemon, &governance);
+    rbi_bridge_process_follow(daemon, &bridge);
     daemon->counters.reloads++;
     rbi_log(RBI_LOG_INFO, "reloaded", "file=%s", daemon->config_path);
     if (liveness_changed) {
