@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 /* Changes of the directory wait so long for more of them. */
-#define LOOK_NS UINT64_C(10000000)
+#define LOOK_NS      UINT64_C(10000000)
+#define LOG_LIMIT_NS UINT64_C(10000000000)
 /* An edge: length of the name, the name, cost. */
 #define EDGE_MAX (1U + RBI_HOST_NAME_MAX + 4U)
 
@@ -31,6 +32,7 @@ struct rbi_station {
     struct rbi_loop_task task;
     struct rbi_loop_timer timer;
     bool look_set;
+    struct rbi_log_limit limit;
     struct rbi_segment segment; /* the directory */
     struct rbi_directory_view view;
     bool mapped;
@@ -207,10 +209,15 @@ static void on_error(struct rbi_station *station,
                      const struct rbi_wire_error *body)
 {
     struct rbi_log_text text = {{0}};
-    rbi_log_quote(&text, body->text.bytes, body->text.length);
+    uint64_t suppressed = 0;
+    (void)rbi_log_quote(&text, body->text.bytes, body->text.length);
     if (header->reply_to == station->bridge_serial) {
-        rbi_log(RBI_LOG_WARNING, "bridge_refused", "code=%" PRId32 " text=%s", body->code,
-                text.bytes);
+        if (rbi_log_limit_pass(&station->limit, rbi_loop_now_ns(station->loop), LOG_LIMIT_NS,
+                               &suppressed)) {
+            rbi_log(RBI_LOG_WARNING, "bridge_refused",
+                    "code=%" PRId32 " text=%s suppressed=%" PRIu64, body->code, text.bytes,
+                    suppressed);
+        }
         rbi_uplink_drop(&station->uplink, "it does not take us as its bridge");
         return;
     }
@@ -281,7 +288,9 @@ static void tell_lost(void *context)
 static void on_lost(struct rbi_uplink *uplink, const char *why)
 {
     struct rbi_station *station = station_of(uplink);
-    rbi_log(RBI_LOG_WARNING, "daemon_lost", "why=\"%s\"", why);
+    if (station->joined) {
+        rbi_log(RBI_LOG_WARNING, "daemon_lost", "why=\"%s\"", why);
+    }
     station->lost = station->lost || station->joined;
     station->joined = false;
     station->bridge_serial = 0;
