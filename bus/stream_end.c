@@ -103,7 +103,11 @@ void rbi_stream_on_left(struct rbi_stream *stream,
     }
     stream->local_now |= input->now;
     if (stream->remote_ended) {
-        finish_remote(stream, out);
+        /* Both ends have ended: what waits here is for nobody, and goes back. */
+        if (stream->state == RBI_STREAM_OPEN && !stream->close_sent) {
+            rbi_stream_send_close(stream, stream->local_reason, true, out);
+        }
+        rbi_stream_give_up(stream, stream->local_reason, out);
     } else if (stream->state == RBI_STREAM_OPENING && stream->cut) {
         rbi_stream_give_up(stream, input->reason, out); /* nobody waits for it */
     } else if (stream->state == RBI_STREAM_OPEN && input->now && !stream->close_sent) {

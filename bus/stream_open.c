@@ -39,7 +39,6 @@ static void hold(struct rbi_stream *stream, uint64_t now_ns, struct rbi_stream_a
 {
     drop_part(stream, out);
     stream->state = RBI_STREAM_HELD;
-    stream->close_sent = false;
     /* One that only waits for its own lane to drain needs no way. */
     stream->deadline_ns = stream->remote_ended ? UINT64_MAX : now_ns + stream->terms.unreachable_ns;
     stream->retry_ns = UINT64_MAX;

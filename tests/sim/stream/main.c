@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEPS        6000U
+#define STEPS        800U
 #define SETTLE_STEPS 200000U
 
 struct world world;
@@ -77,7 +77,7 @@ static void make_link(struct host *host, struct tunnel *tunnel)
     if (!tunnel->linking || (!world.quiet && !chance(100))) {
         return;
     }
-    if (!world.quiet && chance(100)) {
+    if (!world.quiet && world.cut_rate != 0 && chance(100)) {
         tunnel->linking = false;
         tunnel_feed(host, tunnel,
                     (struct rbi_stream_input){.type = RBI_STREAM_IN_FAILED, .code = -3});
@@ -174,9 +174,12 @@ static void turn(struct host *host)
     }
     if (host->link != NOBODY) {
         struct link *link = &host->links[host->link];
-        for (unsigned n = below(4); n > 0 && link->state == LINK_UP; n--) {
-            link_read(link);
-            if (!world.quiet) {
+        const unsigned index = host == &world.hosts[0] ? 0 : 1;
+        for (unsigned n = 0; n < 4 && link->state == LINK_UP; n++) {
+            if (world.quiet || chance(world.reads[index])) {
+                link_read(link);
+            }
+            if (!world.quiet && chance(world.writes[index])) {
                 link_write(link);
             }
         }
@@ -194,19 +197,19 @@ static void meddle(void)
         return;
     }
     wire_connect(way);
-    if (chance(world.quiet ? 1000 : 50)) {
+    if (chance(world.quiet ? 300 : world.notice_rate)) {
         wire_notice(way, below(HOSTS));
     }
     if (world.quiet) {
         return;
     }
-    if (chance(world.faults)) {
+    if (chance(world.cut_rate)) {
         wire_cut(way);
     }
-    if (chance(world.faults / 8)) {
+    if (chance(world.death_rate)) {
         die(host);
     }
-    if (chance(world.faults / 2)) {
+    if (chance(world.leave_rate)) {
         leave(host, chance(200));
     }
     if (chance(30)) {
@@ -215,7 +218,7 @@ static void meddle(void)
             ask_for_link(other_host(host));
         }
     }
-    if (chance(2)) { /* long enough for anything to be given up */
+    if (chance(world.jump_rate)) { /* long enough for anything to be given up */
         world.now_ns += SECOND * (1 + below(4));
     }
 }
@@ -226,7 +229,10 @@ static void step(void)
     meddle();
     turn(&world.hosts[below(HOSTS)]);
     for (unsigned n = below(6); n > 0; n--) {
-        (void)wire_deliver(below(WAYS), below(HOSTS));
+        const uint32_t way = below(WAYS);
+        if (world.quiet || chance(world.speed[way])) {
+            (void)wire_deliver(way, below(HOSTS));
+        }
     }
 }
 
@@ -275,6 +281,23 @@ static const char *unsettled(void)
     return NULL;
 }
 
+static void some_rates(void)
+{
+    static const unsigned rates[] = {20, 100, 400, 1000};
+    world.cut_rate = chance(100) ? 0 : 1 + below(40);
+    world.death_rate = world.cut_rate == 0 || chance(500) ? 0 : 1 + below(5);
+    world.leave_rate = chance(300) ? 0 : 1 + below(20);
+    world.notice_rate = 5 + below(100);
+    world.jump_rate = world.cut_rate == 0 || chance(500) ? 0 : 1 + below(4);
+    for (unsigned i = 0; i < WAYS; i++) {
+        world.speed[i] = rates[below(4)];
+    }
+    for (unsigned i = 0; i < HOSTS; i++) {
+        world.reads[i] = rates[below(4)];
+        world.writes[i] = rates[below(4)];
+    }
+}
+
 static void run(uint64_t seed, bool verbose)
 {
     memset(&world, 0, sizeof world);
@@ -282,7 +305,7 @@ static void run(uint64_t seed, bool verbose)
     world.rng = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
     world.verbose = verbose;
     world.now_ns = SECOND;
-    world.faults = 1 + below(40);
+    some_rates();
     world.start = chance(300) ? UINT64_MAX - 64 * (uint64_t)below(300) - 63 : 0; /* they wrap */
     for (unsigned h = 0; h < HOSTS; h++) {
         world.hosts[h].id = h == 0 ? 10 : chance(500) ? 5 : 20;
@@ -307,7 +330,7 @@ static void run(uint64_t seed, bool verbose)
 int main(int argc, char **argv)
 {
     uint64_t seed = 1;
-    uint64_t runs = getenv("RINGBUS_TEST_FULL") != NULL ? 20000 : 500;
+    uint64_t runs = getenv("RINGBUS_TEST_FULL") != NULL ? 60000 : 4000;
     bool verbose = false;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc) {

@@ -155,6 +155,11 @@ static void carry_out(struct host *host,
         CHECK((act->todo & RBI_STREAM_DO_REFUSE_LOCAL) == 0 ||
                   link_of(host, tunnel)->state == LINK_ASKED,
               "refused and was up", tunnel);
+        CHECK((act->todo & RBI_STREAM_DO_REFUSE_LOCAL) == 0 || world.cut_rate != 0,
+              "a link is refused, and nothing was wrong", tunnel);
+        CHECK((act->todo & RBI_STREAM_DO_END_LOCAL) == 0 || world.cut_rate != 0 ||
+                  act->reason != RBI_REASON_UNREACHABLE,
+              "a link is given up, and nothing was wrong", tunnel);
         if (tunnel->link != NOBODY) {
             link_end(host, tunnel, act->seen);
         }
@@ -474,7 +479,8 @@ void tunnel_frame(struct host *host, uint32_t way, const struct frame *frame)
 {
     const uint32_t conn = world.conns[way].id;
     if (frame->type == RBI_FRAME_OPEN) {
-        if (!world.quiet && chance(30)) { /* a host in between has no way on */
+        if (!world.quiet && world.cut_rate != 0 &&
+            chance(30)) { /* a host in between has no way on */
             const struct rbi_stream_actions act = {
                 .id = frame->input.id, .attempt = frame->input.attempt, .code = -7};
             send_refused(host, way, conn, &act);

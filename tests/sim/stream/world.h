@@ -125,7 +125,15 @@ struct world {
     uint64_t start; /* of all lanes */
     bool quiet;     /* no more faults */
     bool verbose;
-    unsigned faults; /* how often they come */
+    /* How often things happen, of 1000; each run has its own. */
+    unsigned cut_rate; /* 0: nothing goes wrong, so every link that is asked for is made */
+    unsigned death_rate;
+    unsigned leave_rate;
+    unsigned notice_rate;
+    unsigned jump_rate;
+    unsigned speed[WAYS]; /* of deliveries */
+    unsigned reads[HOSTS];
+    unsigned writes[HOSTS];
     struct host hosts[HOSTS];
     struct conn conns[WAYS];
     uint32_t conn_count;
