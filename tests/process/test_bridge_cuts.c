@@ -75,7 +75,7 @@ static void test_small_pieces_and_delays_change_nothing(void **state)
     assert_int_equal(net.b.ups, 1);
 }
 
-/** Sends both ways until the connection is over. What has come is what was sent, as far as it is. */
+/** Sends both ways until the connection is over. What has come is what was sent until then. */
 static void run_into_cut(void)
 {
     const unsigned downs = net.a.downs + net.b.downs;

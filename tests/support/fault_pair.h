@@ -73,7 +73,7 @@ void fault_pair_end(struct fault_world *world, struct pair *pair, bool reset);
 void fault_pair_turn(struct fault_world *world, struct pair *pair);
 /** Connects those that were held, the last one first. */
 void fault_pairs_release(struct fault_world *world);
-/** What to wait for. @param due  lowered to when bytes are to be passed on. @return fds set, <= 2 */
+/** What to wait for. @param due  lowered to when bytes are to be passed on. @return fds set */
 unsigned fault_pair_watch(const struct fault_world *world,
                           const struct pair *pair,
                           struct pollfd *fds,

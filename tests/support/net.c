@@ -42,7 +42,7 @@ host_bytes(void *context, struct rbi_conn *conn, const unsigned char *bytes, siz
         return 0;
     }
     const size_t take = host->taste ? size - size % host->taste : size;
-    for (size_t i = 0; i < take; i++) {
+    for (size_t i = 0; i < take && !host->unordered; i++) {
         if (bytes[i] != byte_at(host->received + i)) {
             host->wrong = true;
         }
@@ -81,9 +81,9 @@ static bool known(void *context, const char *name)
 
 const char *net_file(const struct net_host *host, const char *what)
 {
-    static char paths[4][128];
+    static char paths[8][128];
     static unsigned next;
-    char *path = paths[next++ % 4];
+    char *path = paths[next++ % 8];
     (void)snprintf(path, sizeof(paths[0]), "%s/%s", host->directory, what);
     return path;
 }
@@ -106,6 +106,16 @@ static void copy_file(const char *from, const char *to)
 
 /* ---- hosts ----------------------------------------------------------------------------- */
 
+static void host_start_tls(struct net *net, struct net_host *host, const char *name)
+{
+    char why[RBI_TLS_WHY_MAX + 1U];
+    const struct rbi_tls_files files = net_files(host);
+    if (rbi_tls_new(net->loop, name, &files, why, &host->terms.tls) != 0) {
+        (void)fprintf(stderr, "%s\n", why);
+        abort();
+    }
+}
+
 static void host_start(struct net *net, struct net_host *host, const char *name)
 {
     host->name = name;
@@ -117,7 +127,6 @@ static void host_start(struct net *net, struct net_host *host, const char *name)
     if (!net->tls) {
         return;
     }
-    char why[RBI_TLS_WHY_MAX + 1U];
     char authority[96];
     (void)snprintf(host->directory, sizeof(host->directory), "%.40s/%s", net->directory, name);
     (void)snprintf(authority, sizeof(authority), "%s/ca", net->directory);
@@ -125,11 +134,13 @@ static void host_start(struct net *net, struct net_host *host, const char *name)
     copy_file(authority, net_file(host, "ca"));
     certs_issue(net->authority, name, -60, 3600, net_file(host, "certificate"),
                 net_file(host, "key"));
-    const struct rbi_tls_files files = net_files(host);
-    if (rbi_tls_new(net->loop, name, &files, why, &host->terms.tls) != 0) {
-        (void)fprintf(stderr, "%s\n", why);
-        abort();
-    }
+    host_start_tls(net, host, name);
+}
+
+void net_rename(struct net *net, struct net_host *host, const char *name)
+{
+    host->terms.tls = rbi_tls_free(host->terms.tls);
+    host_start_tls(net, host, name);
 }
 
 void net_up(struct net *net, const char *mode)

@@ -27,6 +27,7 @@ struct net_host {
     bool wrong;                      /* others than the next ones came */
     bool deaf;                       /* takes nothing */
     size_t taste;                    /* 0, or takes only multiples of this */
+    bool unordered;                  /* bytes of two connections: counted, and not looked at */
     unsigned rooms;
     bool replaces; /* closes the old connection when a new one comes up */
 };
@@ -43,7 +44,7 @@ struct net {
 /** @param mode  two words: "uring" or "epoll", "plain" or "tls" */
 void net_up(struct net *net, const char *mode);
 void net_down(struct net *net);
-/** Path of a file of a host: "certificate", "key", "ca", "crl". Of the last call but three. */
+/** Path of a file of a host: "certificate", "key", "ca", "crl". Holds for seven more calls. */
 const char *net_file(const struct net_host *host, const char *what);
 /** Certificate files of a host. */
 struct rbi_tls_files net_files(const struct net_host *host);
@@ -52,6 +53,8 @@ void net_open(struct net_host *host);
 void net_open_at(struct net_host *host, const char *address);
 /** @p from keeps @p to dialled, where it listens. */
 void net_dial(struct net_host *from, const struct net_host *to, const char *address);
+/** Takes the TLS of a host away and gives it that of other files, or of another name. */
+void net_rename(struct net *net, struct net_host *host, const char *name);
 /** Turns the loop until the condition holds. @return false after 20 s */
 bool net_until(struct net *net, bool (*condition)(struct net *net));
 /** Turns the loop for so long. */
