@@ -67,15 +67,23 @@ static bool registration_check(const struct rbi_request *request)
     return true;
 }
 
+/** What the paths of a user's anonymous clients begin with: on joined hosts, with the host. */
+static void anonymous_prefix(const struct rbi_daemon *daemon, uint32_t uid, struct rbi_text *out)
+{
+    rbi_text_format(out, ANONYMOUS_PREFIX "local/%s/uid%" PRIu32 "/client/",
+                    daemon->config.bridge.given ? daemon->config.bridge.host : "host", uid);
+}
+
 /** Gives an endpoint that brings no path one that nobody can look up. */
 static void registration_name_anonymous(struct rbi_endpoint *endpoint)
 {
     const uint32_t number = rbi_registry_anonymous(&endpoint->daemon->registry);
     struct rbi_path_info info;
     struct rbi_pidf pidf;
-    rbi_text_format(&endpoint->path,
-                    ANONYMOUS_PREFIX "local/host/uid%" PRIu32 "/client/%s/%" PRIu32,
-                    endpoint->peer->uid, endpoint->peer->program, number);
+    struct rbi_text prefix;
+    anonymous_prefix(endpoint->daemon, endpoint->peer->uid, &prefix);
+    rbi_text_format(&endpoint->path, "%s%s/%" PRIu32, prefix.bytes, endpoint->peer->program,
+                    number);
     RBI_ASSERT(rbi_pidf_parse(endpoint->path.bytes, endpoint->path.length, &pidf, &info) == 0);
     endpoint->cluster_id = pidf.cluster;
     endpoint->instance = pidf.instance;
@@ -91,7 +99,7 @@ static bool registration_return_anonymous(const struct rbi_request *request,
 {
     const struct rbi_wire_registration *body = &request->body->registration;
     struct rbi_text own;
-    rbi_text_format(&own, ANONYMOUS_PREFIX "local/host/uid%" PRIu32 "/client/", request->peer->uid);
+    anonymous_prefix(request->daemon, request->peer->uid, &own);
     if (body->daemon_incarnation == 0 || body->path.length <= own.length ||
         memcmp(body->path.bytes, own.bytes, own.length) != 0) {
         rbi_request_refuse(request, RBI_CODE_DENIED, ANONYMOUS_PREFIX " is for anonymous clients");

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* daemon/bridge/bridge_station.c - what the daemon of this host tells, handed to other parts. */
+#include "daemon/bridge/bridge.h"
+#include "daemon/bridge/export.h"
+#include "daemon/bridge/fars.h"
+#include "daemon/bridge/flood.h"
+#include "daemon/bridge/import_desk.h"
+#include "daemon/bridge/station.h"
+#include "daemon/bridge/status.h"
+#include "daemon/log.h"
+
+#include <inttypes.h>
+
+#define AGAIN_NS UINT64_C(10000000)
+
+static void look(struct rbi_bridge *bridge)
+{
+    if (bridge->directory == NULL) {
+        return;
+    }
+    if (rbi_export_look(bridge->export, bridge->directory, bridge->settled) != 0) {
+        rbi_loop_timer_set(bridge->loop, &bridge->look_timer, rbi_bridge_now_ns(bridge) + AGAIN_NS,
+                           rbi_bridge_station_look_again, bridge);
+    }
+    rbi_bridge_pump(bridge);
+}
+
+void rbi_bridge_station_look_again(void *context)
+{
+    look(context);
+}
+
+/* More than a turn has room for goes with the next. */
+static void pump_again(void *context)
+{
+    rbi_bridge_pump(context);
+}
+
+void rbi_bridge_pump(struct rbi_bridge *bridge)
+{
+    if (rbi_export_pump(bridge->export)) {
+        rbi_loop_timer_set(bridge->loop, &bridge->pump_timer, rbi_bridge_now_ns(bridge), pump_again,
+                           bridge);
+    }
+}
+
+static void on_joined(void *context)
+{
+    struct rbi_bridge *bridge = context;
+    rbi_log(RBI_LOG_INFO, "daemon_joined", "socket=%s", bridge->socket);
+    rbi_flood_tell_daemon(bridge);
+    rbi_status_tell(bridge);
+}
+
+static void on_lost(void *context)
+{
+    const struct rbi_bridge *bridge = context;
+    rbi_log(RBI_LOG_WARNING, "daemon_lost", "socket=%s", bridge->socket);
+}
+
+static void on_way(void *context, const char *host, const char *next, uint32_t cost, uint32_t hops)
+{
+    rbi_fars_way(context, host, next, cost, hops);
+}
+
+static void on_directory(void *context, const struct rbi_directory_view *view, bool settled)
+{
+    struct rbi_bridge *bridge = context;
+    bridge->directory = view;
+    bridge->settled = settled;
+    look(bridge);
+}
+
+static void on_removed(void *context, const struct rbi_pidf *instance, enum rbi_reason reason)
+{
+    struct rbi_bridge *bridge = context;
+    rbi_export_removed(bridge->export, instance, reason);
+}
+
+static void on_confirm(void *context, const char *host, const char *prefix)
+{
+    struct rbi_bridge *bridge = context;
+    const uint32_t count = rbi_import_desk_confirm(bridge->import, host, prefix);
+    rbi_log(RBI_LOG_INFO, "removals_confirmed", "count=%" PRIu32, count);
+}
+
+static const struct rbi_station_events events = {.on_joined = on_joined,
+                                                 .on_lost = on_lost,
+                                                 .on_way = on_way,
+                                                 .on_directory = on_directory,
+                                                 .on_removed = on_removed,
+                                                 .on_confirm = on_confirm};
+
+int rbi_bridge_station_start(struct rbi_bridge *bridge)
+{
+    return rbi_station_new(bridge->loop, bridge->socket, &bridge->config, bridge->incarnation,
+                           &events, bridge, &bridge->station);
+}
+
+void rbi_bridge_station_look(struct rbi_bridge *bridge)
+{
+    rbi_station_configure(bridge->station, &bridge->config);
+    look(bridge);
+}
+
+void rbi_bridge_station_stop(struct rbi_bridge *bridge)
+{
+    rbi_loop_timer_cancel(bridge->loop, &bridge->look_timer);
+    rbi_loop_timer_cancel(bridge->loop, &bridge->pump_timer);
+    rbi_station_free(bridge->station);
+    bridge->station = NULL;
+    bridge->directory = NULL;
+}
