@@ -25,6 +25,14 @@ void rbi_hosts_deinit(struct rbi_hosts *hosts)
     }
 }
 
+uint32_t rbi_host_state(const struct rbi_host *host)
+{
+    if (host->told) {
+        return host->row.state;
+    }
+    return host->way.hops > 0 ? RBI_HOST_REACHABLE : RBI_HOST_DOWN;
+}
+
 struct rbi_host *rbi_hosts_find(const struct rbi_hosts *hosts, const char *name)
 {
     RBI_LIST_EACH(node, spare, &hosts->all)

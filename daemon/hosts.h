@@ -40,6 +40,8 @@ struct rbi_hosts {
 
 void rbi_hosts_init(struct rbi_hosts *hosts);
 void rbi_hosts_deinit(struct rbi_hosts *hosts);
+/** How far it is, enum rbi_host_state: as the bridge says, else by whether a way leads there. */
+uint32_t rbi_host_state(const struct rbi_host *host);
 /** The host of that name, or NULL. */
 struct rbi_host *rbi_hosts_find(const struct rbi_hosts *hosts, const char *name);
 /** The same, made when it is not known. @return NULL: no memory, or RBI_HOSTS_MAX are known */

@@ -355,6 +355,12 @@ static const struct {
     {"connections_without_descriptors", status_refused},
     {"descriptors_in_flight", status_inflight},
     {"log_lines_dropped", status_log},
+    {"bridge_host", rbi_query_bridge_host},
+    {"bridge_pid", rbi_query_bridge_pid},
+    {"bridge_ms", rbi_query_bridge_ms},
+    {"bridge_starts", rbi_query_bridge_starts},
+    {"bridge_hosts", rbi_query_bridge_hosts},
+    {"bridge_ways", rbi_query_bridge_ways},
 };
 
 static const struct {

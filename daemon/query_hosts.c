@@ -17,13 +17,14 @@ enum rbi_row_result rbi_query_next_host(struct rbi_peer *peer)
         if (host->order <= run->cursor) {
             continue;
         }
-        struct rbi_wire_row_host row = {.state = RBI_HOST_DOWN};
+        struct rbi_wire_row_host row = {.state = 0};
         if (host->told) {
             _Static_assert(sizeof(row) >= sizeof(host->row), "a ROW_HOST begins as HOST does");
             memcpy(&row, &host->row, sizeof(host->row));
         }
         rbi_text_set(&row.name, host->name);
         row.number = host->number;
+        row.state = rbi_host_state(host);
         if (host->way.hops > 0) {
             rbi_text_set(&row.via, host->way.hops > 1 ? host->way.next : "");
             row.cost = host->way.cost;
@@ -145,4 +146,41 @@ enum rbi_row_result rbi_query_next_way(struct rbi_peer *peer)
         }
     }
     return RBI_ROW_NONE;
+}
+
+/* ---- status --------------------------------------------------------------------------------- */
+
+void rbi_query_bridge_host(struct rbi_daemon *daemon, struct rbi_wire_row_status *row)
+{
+    const struct rbi_routes *routes = &daemon->routes;
+    rbi_text_set(&row->text, routes->bridge ? routes->own : "none");
+}
+
+void rbi_query_bridge_pid(struct rbi_daemon *daemon, struct rbi_wire_row_status *row)
+{
+    row->value = daemon->routes.bridge ? daemon->routes.bridge_pid : 0;
+}
+
+void rbi_query_bridge_ms(struct rbi_daemon *daemon, struct rbi_wire_row_status *row)
+{
+    const struct rbi_routes *routes = &daemon->routes;
+    row->value = routes->bridge ? (rbi_loop_now_ns(daemon->loop) - routes->since_ns) / 1000000 : 0;
+}
+
+void rbi_query_bridge_starts(struct rbi_daemon *daemon, struct rbi_wire_row_status *row)
+{
+    row->value = daemon->bridge.starts;
+}
+
+void rbi_query_bridge_hosts(struct rbi_daemon *daemon, struct rbi_wire_row_status *row)
+{
+    row->value = daemon->hosts.count;
+}
+
+void rbi_query_bridge_ways(struct rbi_daemon *daemon, struct rbi_wire_row_status *row)
+{
+    RBI_LIST_EACH(node, spare, &daemon->hosts.all)
+    {
+        row->value += RBI_CONTAINER_OF(node, struct rbi_host, in_hosts)->way.hops > 0;
+    }
 }

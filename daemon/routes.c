@@ -55,7 +55,7 @@ static struct rbi_hosts_table *routes_table(const struct rbi_daemon *daemon, uin
         const struct rbi_host *host = RBI_CONTAINER_OF(node, struct rbi_host, in_hosts);
         struct rbi_hosts_line *line = &table->lines[table->count++];
         line->number = host->number;
-        line->state = host->told ? host->row.state : RBI_HOST_DOWN;
+        line->state = rbi_host_state(host);
         line->cost = host->way.cost;
         line->hops = host->way.hops;
         memcpy(line->name, host->name, sizeof(line->name));

@@ -25,6 +25,7 @@ static void json_print(const struct rbi_wire_row_endpoint *row)
     rbi_ctl_json_u64(&json, "uid", row->uid);
     rbi_ctl_json_u64(&json, "age_ms", row->age_ms);
     rbi_ctl_json_text(&json, "program", row->program.bytes);
+    rbi_ctl_home_json(&json, row);
     rbi_ctl_json_end(&json);
 }
 
@@ -32,11 +33,12 @@ static void text_print(const struct rbi_wire_row_endpoint *row)
 {
     char age[16];
     char pid[16];
+    char home[RBI_CTL_HOME_MAX];
     rbi_ctl_age_format(row->age_ms, age, sizeof age);
     rbi_ctl_pid_format(row->pid, pid, sizeof pid);
     printf("%-48s %-8s %-8s %6" PRIu32 " %5" PRIu32 " %8s %6s %s\n", row->path.bytes,
            rbi_ctl_state_name(row->state), rbi_ctl_health_name(row->health), row->weight,
-           row->links, pid, age, row->program.bytes);
+           row->links, pid, age, rbi_ctl_home_text(row, home, sizeof home));
 }
 
 /* "group" is all of a group. */
@@ -48,7 +50,8 @@ static bool is_at(const char *idc, const char *wanted)
 
 static bool is_wanted(const struct rbi_ctl_args *args, const struct rbi_wire_row_endpoint *row)
 {
-    if ((args->given & RBI_CTL_ALL) == 0 && rbi_ctl_path_anonymous(row->path.bytes)) {
+    if ((args->given & RBI_CTL_ALL) == 0 &&
+        (rbi_ctl_path_anonymous(row->path.bytes) || row->hidden != 0)) {
         return false;
     }
     return (args->set == NULL || strcmp(row->set.bytes, args->set) == 0) &&

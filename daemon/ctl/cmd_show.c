@@ -101,6 +101,7 @@ static void endpoint_json(const struct rbi_ctl_endpoint *endpoint, const struct 
     rbi_ctl_json_text(&json, "set", row->set.bytes);
     rbi_ctl_json_text(&json, "idc", row->idc.bytes);
     rbi_ctl_json_text(&json, "tags", row->tags.bytes);
+    rbi_ctl_home_json(&json, row);
     page_json(&json, &endpoint->page);
     links_json(&json, rows, row->path.bytes);
     rbi_ctl_json_end(&json);
@@ -156,6 +157,11 @@ static void endpoint_text(const struct rbi_ctl_endpoint *endpoint, const struct 
            ", age %s\n",
            row->path.bytes, rbi_ctl_state_name(row->state), row->weight, row->incarnation, pid,
            row->uid, age);
+    if (row->host.length > 0) {
+        printf("  of host %s, via %s, cost %" PRIu32 "%s\n", row->host.bytes,
+               row->via.length > 0 ? row->via.bytes : "?", row->cost,
+               row->stale != 0 ? ", which cannot be reached" : "");
+    }
     printf("  program %s, pool %" PRIu64 " KiB", row->program.length > 0 ? row->program.bytes : "?",
            row->pool_bytes / 1024);
     printf("%s%s%s%s%s%s\n", row->set.length > 0 ? ", set " : "", row->set.bytes,

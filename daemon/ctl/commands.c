@@ -58,6 +58,24 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
      "Begins with a line for each instance, node and alarm that is there; --count ends after as\n"
      "many lines. PREFIX may be a node's path too.\n",
      rbi_ctl_watch},
+    {"hosts", "", 0, 0, RBI_CTL_BUS, "other hosts that are known",
+     "One line for each: how far it is (up, connecting, refused or down, of a neighbour; "
+     "reachable,\n"
+     "by way of others), since when, the neighbour that leads there, what the way costs, round\n"
+     "trip, instances of it that are seen here, links, and what keeps it from being reached.\n",
+     rbi_ctl_hosts},
+    {"routes", "[HOST]", 0, 1, RBI_CTL_BUS, "ways from this host, or another, to all",
+     "The neighbour that each begins with, what it costs, how long it has been this one, and whom\n"
+     "it leads over. Ways from other hosts are what those find who know what is known here.\n",
+     rbi_ctl_routes},
+    {"route", "HOST HOST", 2, 2, RBI_CTL_BUS, "the way from one host to another",
+     "Ends with 4 when there is none.\n", rbi_ctl_route},
+    {"bridge", "status|confirm [HOST]", 1, 2, RBI_CTL_BUS, "what passes between hosts",
+     "status: the bridge of this host, and for each neighbour what was sent and received, sent\n"
+     "again, came twice, went through for others, and waits.\n"
+     "confirm: instances of HOST, or of all, that are out of sight are gone, and no longer waited\n"
+     "for. For who may administer the daemon.\n",
+     rbi_ctl_bridge},
     {"get", "PATH", 1, 1, RBI_CTL_BUS, "what is at a path of the node tree, and below it",
      "A node: its value, revision and creator; then the names right below the path. Of a cluster\n"
      "that is known but has nobody in it says so, and ends with 4 too (NO_INSTANCE); of what is\n"

@@ -28,9 +28,9 @@ void rbi_ctl_label_format(const char *text, char *out)
 bool rbi_ctl_figure_is_gauge(const char *name)
 {
     static const char *const gauges[] = {
-        "uptime_ms",    "connections", "endpoints",   "clusters",        "links",
-        "watches",      "nodes",       "slot_tables", "directory_bytes", "descriptors_in_flight",
-        "alarms_firing"};
+        "uptime_ms",     "connections", "endpoints",    "clusters",        "links",
+        "watches",       "nodes",       "slot_tables",  "directory_bytes", "descriptors_in_flight",
+        "alarms_firing", "bridge_ms",   "bridge_hosts", "bridge_ways"};
     for (size_t i = 0; i < RBI_ARRAY_SIZE(gauges); i++) {
         if (strcmp(name, gauges[i]) == 0) {
             return true;

@@ -143,6 +143,28 @@ const char *rbi_ctl_health_name(uint32_t health)
     return health < RBI_ARRAY_SIZE(names) ? names[health] : "?";
 }
 
+const char *rbi_ctl_home_text(const struct rbi_wire_row_endpoint *row, char *buffer, size_t size)
+{
+    if (row->host.length == 0) {
+        (void)snprintf(buffer, size, "%s", row->program.bytes);
+    } else {
+        (void)snprintf(buffer, size, "@%s%s", row->host.bytes,
+                       row->stale != 0 ? " (out of sight)" : "");
+    }
+    return buffer;
+}
+
+void rbi_ctl_home_json(struct rbi_ctl_json *json, const struct rbi_wire_row_endpoint *row)
+{
+    if (row->host.length > 0) {
+        rbi_ctl_json_text(json, "host", row->host.bytes);
+        rbi_ctl_json_text(json, "via", row->via.bytes);
+        rbi_ctl_json_u64(json, "cost", row->cost);
+        rbi_ctl_json_bool(json, "stale", row->stale != 0);
+        rbi_ctl_json_bool(json, "hidden", row->hidden != 0);
+    }
+}
+
 void rbi_ctl_age_format(uint64_t age_ms, char *buffer, size_t size)
 {
     static const struct {

@@ -6,6 +6,7 @@
  * they can be sorted and joined before they are printed.
  */
 #include "daemon/ctl/control.h"
+#include "daemon/ctl/json.h"
 
 /** What an endpoint says in its own page: copied out, untrusted, for show only. */
 struct rbi_ctl_page {
@@ -53,6 +54,12 @@ bool rbi_ctl_path_anonymous(const char *path);
 const char *rbi_ctl_state_name(uint32_t state);
 /** "ok", "shielded", "probed", "ramp": what the daemon found out about it. */
 const char *rbi_ctl_health_name(uint32_t health);
+/** Room for rbi_ctl_home_text(). */
+#define RBI_CTL_HOME_MAX 320U
+/** Its program; of an instance of another host the name of that. @return @p buffer */
+const char *rbi_ctl_home_text(const struct rbi_wire_row_endpoint *row, char *buffer, size_t size);
+/** Members of an instance of another host, none of others. */
+void rbi_ctl_home_json(struct rbi_ctl_json *json, const struct rbi_wire_row_endpoint *row);
 /** "3d", "12h", "5m", "42s" or "300ms". @p size at least 16 */
 void rbi_ctl_age_format(uint64_t age_ms, char *buffer, size_t size);
 /** The number, or "unknown" for a process of another PID namespace. @p size at least 16 */

@@ -30,6 +30,8 @@ offers ping --count "" --
 offers be -- bench
 offers bench --s -- --socket --seconds --size --sleep
 offers bench --size "" --
+offers bridge "" -- status confirm
+offers routes "" --
 offers check "$root/daemon/ctl/main." -- "$root/daemon/ctl/main.c"
 daemon_start
 background receiver "$CTL" recv /Demo/cn/pc/w1/g1/Done/1

@@ -163,7 +163,7 @@ static void test_edges_become_ways(void **state)
     expect_way("beta", "beta", 10, 1);
     expect_way("gamma", "beta", 30, 2);
     tell_host("beta", RBI_HOST_UP);
-    await_line("gamma", "beta", RBI_HOST_DOWN);
+    await_line("gamma", "beta", RBI_HOST_REACHABLE);
     await_line("beta", "beta", RBI_HOST_UP);
     assert_int_equal(ask(RBI_QUERY_WAYS, "", rows, 8), 2);
     assert_string_equal(rows[1].row_way.host.bytes, "gamma");

@@ -66,7 +66,7 @@ members RINGBUS_REASON_ | grep -v 'REASON_NONE' | same "reason"
 members RINGBUS_EVENT_ | same "event"
 sed -nE 's/^ *X\(([A-Z_]+), (-[0-9]+), .*/RINGBUS_E_\1 \2/p' "$header" | same "error"
 {
-    sed -nE 's/^ *\{"([a-z_]+)", status_[a-z]+\},$/\1/p' daemon/query.c
+    sed -nE 's/^ *\{"([a-z_]+)", (status|rbi_query)_[a-z_]+\},$/\1/p' daemon/query.c
     listed daemon/daemon.h RBI_DAEMON_COUNTERS
 } | same "daemon's figure"
 listed "$header" RINGBUS_STATS | same "endpoint's counter"

@@ -38,6 +38,10 @@ _ringbusctl() {
     ls | metrics | deps | alarms | show | explain | describe | watch | send | recv | call | ping | drain | undrain | unshield | get | create | set | rm | isolate | stage | weight | move | limit | mock)
         mapfile -t COMPREPLY < <(compgen -W "$("$program" ls --json --timeout 500ms "${socket[@]}" 2>/dev/null | _ringbusctl_members path)" -- "$cur")
         ;;
+    routes | route)
+        mapfile -t COMPREPLY < <(compgen -W "$("$program" hosts --json --timeout 500ms "${socket[@]}" 2>/dev/null | _ringbusctl_members host)" -- "$cur")
+        ;;
+    bridge) mapfile -t COMPREPLY < <(compgen -W "status confirm" -- "$cur") ;;
     esac
 }
 complete -F _ringbusctl ringbusctl
