@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hosts, bridge: the other hosts that the daemon knows of, and what passes between them and this. */
+/* hosts, bridge: the other hosts that are known, and what passes between them and this one. */
 #include "bus/bridge_config.h"
 #include "daemon/ctl/control.h"
 #include "daemon/ctl/json.h"

@@ -35,7 +35,8 @@ static int on_status(void *context, unsigned type, const union rbi_wire_body *bo
     } else if (strcmp(name, "loop") == 0) {
         rbi_ctl_label_format(row->text.bytes, info->loop);
     }
-    /* An incarnation is an id, as the number of a process. A name that is none of ours would break the format. */
+    /* An incarnation is an id, and so is the number of a process. A name that is none of ours
+     * would break the format. */
     const size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz_0123456789");
     if (row->text.length == 0 && length > 0 && name[length] == '\0' &&
         strcmp(name, "incarnation") != 0 && strcmp(name, "bridge_pid") != 0) {
