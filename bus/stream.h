@@ -27,10 +27,10 @@
  * is there already. So OPENED comes always, from where OPEN went.
  *
  * One pair has one stream, but for one that ends while the next begins. So an opener is not fed WAY
- * before the earlier stream of its pair is gone on its host: what that has still to send would be
- * cut off. Feed an OPEN to the stream of its name; if there is none, to the latest of its pair,
- * which says whether it is old, or DO_NEW: a stream is to be made, whose local link can be made
- * when that of the earlier one is gone.
+ * before the earlier streams of its pair are gone on its host: what they have still to send would
+ * be cut off. Feed an OPEN to the stream of its name. If there is none, to those of its pair, the
+ * oldest first, until one does not say DO_NEW: it took the OPEN, or knows that it is old. If all
+ * say DO_NEW, a stream is to be made, whose local link can be made when the others' are gone.
  *
  * Ends. Of the local endpoint: everything in its lane is sent, then CLOSE; the other side delivers
  * what was sent, ends its local link, and answers CLOSE. What is lost by a cut is sent again, CLOSE
@@ -152,7 +152,7 @@ struct rbi_stream_input {
 #define RBI_STREAM_DO_REFUSE_LOCAL 0x0800U
 /** The stream is CLOSED: forget it, and its half of the local link if that is still there. */
 #define RBI_STREAM_DO_FORGET 0x1000U
-/** The OPEN is of a stream that is to be made: rbi_stream_init_acceptor(). */
+/** The OPEN is not for this stream: feed it to the next of the pair, else make one of it. */
 #define RBI_STREAM_DO_NEW 0x2000U
 
 struct rbi_stream_actions {

@@ -134,14 +134,15 @@ static void on_crossing(struct rbi_stream *stream,
                         const struct rbi_stream_input *input,
                         struct rbi_stream_actions *out)
 {
-    if (stream->local_ended) {
-        rbi_stream_finish(stream, RBI_REASON_LEFT, stream->tx.furthest, 0, out);
-        out->todo |= RBI_STREAM_DO_NEW;
-    } else if (stream->attempt == 0 || stream->self_host > stream->peer_host) {
-        adopt(stream, input, out);
-    } else {
+    if (stream->attempt != 0 && stream->self_host < stream->peer_host) {
+        /* Ours stands, even if it only comes to its end. */
         stream->crossed = input->id;
         stream->crossed_attempt = input->attempt;
+    } else if (stream->local_ended) {
+        rbi_stream_finish(stream, RBI_REASON_LEFT, stream->tx.furthest, 0, out);
+        out->todo |= RBI_STREAM_DO_NEW;
+    } else {
+        adopt(stream, input, out);
     }
 }
 

@@ -241,10 +241,13 @@ static bool has_earlier(const struct host *host, const struct tunnel *tunnel)
     return false;
 }
 
-/** An opener that wants a way takes any that is there. */
+/**
+ * An opener that wants a way takes any that is there. Where nothing goes wrong there is only one: an
+ * OPEN that is late by a slower one may make a link that ends at once, which cannot be helped.
+ */
 void tunnel_find_way(struct host *host, struct tunnel *tunnel)
 {
-    const uint32_t way = below(WAYS);
+    const uint32_t way = world.cut_rate == 0 ? 0 : below(WAYS);
     const unsigned index = host == &world.hosts[0] ? 0 : 1;
     const struct rbi_stream *stream = &tunnel->stream;
     const bool wants = stream->opener && (stream->state == RBI_STREAM_HELD ||
@@ -402,29 +405,33 @@ static void take_ack(struct host *host, struct tunnel *tunnel, const struct fram
     link_release(link_of(host, tunnel), stream->tx.acked);
 }
 
-/** The stream of that name, else the latest of the pair. */
-static struct tunnel *find(struct host *host, const struct rbi_stream_id *id)
+/** The stream of a name, or the oldest that was born after @p born. */
+static struct tunnel *find(struct host *host, const struct rbi_stream_id *id, uint64_t born)
 {
-    struct tunnel *latest = NULL;
+    struct tunnel *oldest = NULL;
     for (unsigned i = 0; i < STREAMS; i++) {
         struct tunnel *tunnel = &host->tunnels[i];
         const struct rbi_stream_id *name = &tunnel->stream.id;
         if (tunnel->used && name->life == id->life && name->number == id->number) {
             return tunnel;
         }
-        if (tunnel->used && (latest == NULL || tunnel->born > latest->born)) {
-            latest = tunnel;
+        if (tunnel->used && tunnel->born > born &&
+            (oldest == NULL || tunnel->born < oldest->born)) {
+            oldest = tunnel;
         }
     }
-    return latest;
+    return oldest;
 }
 
 static void take_open(struct host *host, uint32_t way, const struct frame *frame)
 {
     const uint32_t conn = world.conns[way].id;
-    struct tunnel *tunnel = find(host, &frame->input.id);
     struct rbi_stream_actions act = {.todo = RBI_STREAM_DO_NEW};
-    if (tunnel != NULL) {
+    struct tunnel *tunnel = NULL;
+    uint64_t born = 0;
+    while ((act.todo & RBI_STREAM_DO_NEW) != 0 &&
+           (tunnel = find(host, &frame->input.id, born)) != NULL) {
+        born = tunnel->born;
         feed(host, tunnel, frame->input, way, conn, frame->ours, &act);
     }
     if ((act.todo & RBI_STREAM_DO_NEW) == 0) {
