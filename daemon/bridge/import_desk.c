@@ -320,6 +320,12 @@ void rbi_import_desk_way_changed(struct rbi_import_desk *desk, uint64_t host)
     run(desk);
 }
 
+void rbi_import_desk_source_lost(struct rbi_import_desk *desk, uint64_t host)
+{
+    rbi_import_source_lost(&desk->import, host, now(desk));
+    run(desk);
+}
+
 int rbi_import_desk_item(struct rbi_import_desk *desk,
                          uint64_t host,
                          const struct rbi_remote_item *item)

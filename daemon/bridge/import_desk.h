@@ -54,6 +54,8 @@ void rbi_import_desk_reach(struct rbi_import_desk *desk,
                            bool reachable);
 /** The way to a host is another one: what was under way on the old one is asked for again. */
 void rbi_import_desk_way_changed(struct rbi_import_desk *desk, uint64_t host);
+/** What lists the instances of a host cannot be asked: rbi_import_source_lost(). */
+void rbi_import_desk_source_lost(struct rbi_import_desk *desk, uint64_t host);
 /** A DIR_ITEM of a host. @retval 0; -EPROTO, -ENOENT as rbi_import_item() */
 RBI_MUST_CHECK int rbi_import_desk_item(struct rbi_import_desk *desk,
                                         uint64_t host,

@@ -152,19 +152,23 @@ static void move(struct relay_pair *pair, unsigned side)
 
 /* ---- events -------------------------------------------------------------------------------- */
 
+/* In the name of who asks on the other host: all that it asks for waits for its proxy. */
 static void on_registered(struct rbi_proxy *proxy)
 {
     struct relay *relay = host_of(proxy)->relay;
-    struct relay_pair *pair = rbi_proxy_context(proxy);
-    relay->registered++;
-    if (pair == NULL) {
-        return;
-    }
-    /* In the name of who asks on the other host. */
     const unsigned side = host_of(proxy) == &relay->host[0] ? 0 : 1;
-    const struct rbi_pidf peer = rbi_proxy_pidf(rbi_half_proxy(pair->half[1 - side]));
-    if (pair->half[side] == NULL) {
-        CHECK(rbi_proxy_introduce(proxy, &peer, 0, pair, &pair->half[side]) == 0);
+    const struct rbi_pidf self = rbi_proxy_pidf(proxy);
+    relay->registered++;
+    for (struct relay_pair *pair = relay->pairs; pair != NULL; pair = pair->next) {
+        if (pair->half[side] != NULL || pair->half[1 - side] == NULL ||
+            rbi_half_phase(pair->half[1 - side]) != RBI_HALF_INTRODUCED) {
+            continue;
+        }
+        const struct rbi_pidf *asks = rbi_half_peer(pair->half[1 - side]);
+        const struct rbi_pidf peer = rbi_proxy_pidf(rbi_half_proxy(pair->half[1 - side]));
+        if (asks->cluster == self.cluster && asks->instance == self.instance) {
+            CHECK(rbi_proxy_introduce(proxy, &peer, 0, pair, &pair->half[side]) == 0);
+        }
     }
 }
 
@@ -208,7 +212,8 @@ static void on_introduced(struct rbi_proxy *proxy, struct rbi_half *half)
         mirror = NULL;
     }
     if (mirror != NULL) {
-        CHECK(rbi_proxy_introduce(mirror, &to, 0, pair, &pair->half[1 - side]) == 0);
+        const int r = rbi_proxy_introduce(mirror, &to, 0, pair, &pair->half[1 - side]);
+        CHECK(r == 0 || r == -EAGAIN); /* when it is registered */
         return;
     }
     const struct rbi_proxy_spec spec = {.path = rbi_half_peer_path(half),
@@ -218,7 +223,7 @@ static void on_introduced(struct rbi_proxy *proxy, struct rbi_half *half)
                                         .weight = 100,
                                         .uid = rbi_half_peer_uid(half),
                                         .hidden = true};
-    CHECK(rbi_proxy_new(other->desk, &spec, pair, &mirror) == 0);
+    CHECK(rbi_proxy_new(other->desk, &spec, NULL, &mirror) == 0);
 }
 
 static void on_linked(struct rbi_half *half)
