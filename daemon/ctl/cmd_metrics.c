@@ -8,6 +8,7 @@
 #include "bus/directory.h"
 #include "daemon/ctl/metrics.h"
 #include "daemon/ctl/metrics_calls.h"
+#include "daemon/ctl/metrics_hosts.h"
 #include "daemon/ctl/rows.h"
 #include "shm/layout.h"
 
@@ -95,7 +96,8 @@ static uint64_t figure_of(const struct rbi_wire_row_endpoint *row, enum figure f
 
 static bool has_series(const struct rbi_ctl_endpoint *endpoint)
 {
-    return !rbi_ctl_path_anonymous(endpoint->row.path.bytes);
+    /* One that is hidden may have the path of one that is not. */
+    return !rbi_ctl_path_anonymous(endpoint->row.path.bytes) && endpoint->row.hidden == 0;
 }
 
 static void figures_print(const struct rbi_ctl_rows *rows)
@@ -152,6 +154,9 @@ int rbi_ctl_metrics(const struct rbi_ctl_args *args)
         figures_print(&rows);
         counters_print(&rows);
         r = rbi_ctl_metrics_calls(&control, prefix);
+    }
+    if (r == RBI_CTL_OK) {
+        r = rbi_ctl_metrics_hosts(&control);
     }
     rbi_ctl_rows_deinit(&rows);
     rbi_ctl_control_deinit(&control);

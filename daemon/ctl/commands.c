@@ -14,7 +14,7 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
      "the same, and figures of instances, for Prometheus",
      "In its text format, for a collector that reads files or runs commands. Series: a fixed\n"
      "number, and some for each instance at or below PREFIX that is registered now, each cluster\n"
-     "that was called, and each alarm.\n",
+     "that was called, each alarm, and each other host.\n",
      rbi_ctl_metrics},
     {"ls", "[PREFIX]", 0, 1,
      RBI_CTL_BUS | RBI_CTL_ALL | RBI_CTL_SET | RBI_CTL_IDC | RBI_CTL_TAG | RBI_CTL_STATE,

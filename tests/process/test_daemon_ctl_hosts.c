@@ -15,7 +15,7 @@
 
 #define HALL_1 "/game/eu/pc/w1/core/hall/1"
 
-static char out[16384]; /* what the last run has printed, complaints included */
+static char out[262144]; /* what the last run has printed, complaints included */
 
 /** @return exit code */
 static int run(const char *arguments)
@@ -186,6 +186,13 @@ static void test_with_one(void **state)
     says("0 instances");
     assert_int_equal(run("bridge confirm --json"), 0);
     says("{\"confirmed\":1}");
+
+    assert_int_equal(run("metrics"), 0);
+    says("ringbus_host_up{host=\"beta\"} 1\n");
+    says("ringbus_host_up{host=\"delta\"} 0\n");
+    says(
+        "# TYPE ringbus_host_resends_total counter\nringbus_host_resends_total{host=\"beta\"} 5\n");
+    says("ringbus_daemon_bridge_ways 2\n");
 
     assert_int_equal(run("ls /game"), 0);
     says("@beta (out of sight)");
