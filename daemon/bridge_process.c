@@ -218,7 +218,7 @@ static void process_start(void *context)
     process->pid = pid;
     process->stopping = false;
     process->starts++;
-    rbi_log(RBI_LOG_INFO, "bridge_started", "program=%s pid=%d starts=%" PRIu64, program, (int)pid,
+    rbi_log(RBI_LOG_INFO, "bridge_spawned", "program=%s pid=%d starts=%" PRIu64, program, (int)pid,
             process->starts);
     process_watch(daemon);
 }

@@ -145,7 +145,7 @@ static void test_is_started_again_with_back_off(void **state)
     assert_true(test_now_ms() - begin_ms >= 690);
     assert_true(cluster_log_wait(&loops_cluster, "event=bridge_ended", 1000));
     assert_int_equal(cluster_log_count(&loops_cluster, "signal=9"), 3);
-    assert_int_equal(cluster_log_count(&loops_cluster, "event=bridge_started"), 4);
+    assert_int_equal(cluster_log_count(&loops_cluster, "event=bridge_spawned"), 4);
 }
 
 static void test_what_cannot_be_started_is_said_and_tried_again(void **state)
