@@ -15,9 +15,11 @@
 #define WARN_NS    UINT64_C(3600000000000)
 #define FILES      4U
 #define PATH_BYTES 256U
-#define RIPE_MAX_S                                                                                 \
-    3600             /* before the end, a connection is made anew; a quarter of its life at most */
-#define WARN_PART 10 /* a certificate with less than a tenth of its life left is told of */
+/* So long before its end a connection is made anew: a quarter of its life, within these. */
+#define RIPE_MAX_S 3600
+#define RIPE_MIN_S 2
+/* A certificate of ours with less than this part of its life left is told of. */
+#define WARN_PART 10
 
 struct file_seen {
     ino_t inode;
@@ -148,7 +150,7 @@ static bool
 session_ripe(const struct rbi_tls *tls, const struct rbi_tls_session *session, int64_t now)
 {
     int64_t before = (session->expires - session->made) / 4;
-    before = before > RIPE_MAX_S ? RIPE_MAX_S : before;
+    before = before > RIPE_MAX_S ? RIPE_MAX_S : before < RIPE_MIN_S ? RIPE_MIN_S : before;
     return session->loaded != tls->loaded || session->expires - now <= before;
 }
 

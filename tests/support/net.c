@@ -11,6 +11,7 @@
 
 #define WAIT_NS    UINT64_C(20000000000)
 #define TURN_NS    UINT64_C(10000000)
+#define RETIRE_NS  UINT64_C(200000000)
 #define QUEUE_SIZE (4U * 1024U * 1024U)
 
 /** The byte at a place of the stream: it differs wherever two places may be mixed up. */
@@ -30,6 +31,9 @@ static void host_up(void *context, struct rbi_conn *conn, const char *peer)
     (void)snprintf(host->peer, sizeof(host->peer), "%s", peer);
     if (old && host->replaces) {
         rbi_conn_close(old, "replaced");
+    } else if (old && host->retires) {
+        host->old = old;
+        host->old_since_ns = machine_now_ns();
     }
 }
 
@@ -63,6 +67,9 @@ static void host_down(void *context, struct rbi_conn *conn, const char *why)
     struct net_host *host = context;
     if (host->conn == conn) {
         host->conn = NULL;
+    }
+    if (host->old == conn) {
+        host->old = NULL;
     }
     host->downs++;
     (void)snprintf(host->why, sizeof(host->why), "%s", why);
@@ -166,6 +173,9 @@ static void host_stop(struct net *net, struct net_host *host)
     if (host->conn) {
         rbi_conn_cut(host->conn, "the test is over");
     }
+    if (host->old) {
+        rbi_conn_cut(host->old, "the test is over");
+    }
     while (host->terms.alive) {
         RBI_ASSERT(rbi_loop_turn(net->loop, TURN_NS) == 0);
     }
@@ -213,11 +223,22 @@ bool net_until(struct net *net, bool (*condition)(struct net *net))
     return true;
 }
 
+static void host_retire(struct net_host *host)
+{
+    if (host->old && machine_now_ns() - host->old_since_ns > RETIRE_NS) {
+        rbi_conn_close(host->old, "retired");
+        host->old = NULL;
+        host->retired++;
+    }
+}
+
 void net_turn_ms(struct net *net, unsigned ms)
 {
     const uint64_t end = machine_now_ns() + ms * UINT64_C(1000000);
     while (machine_now_ns() < end) {
         RBI_ASSERT(rbi_loop_turn(net->loop, UINT64_C(1000000)) == 0);
+        host_retire(&net->a);
+        host_retire(&net->b);
     }
 }
 

@@ -30,6 +30,10 @@ struct net_host {
     bool unordered;                  /* bytes of two connections: counted, and not looked at */
     unsigned rooms;
     bool replaces; /* closes the old connection when a new one comes up */
+    bool retires;  /* does so 200 ms later: what was under way on it has come by then */
+    struct rbi_conn *old;
+    uint64_t old_since_ns;
+    unsigned retired;
 };
 
 struct net {
