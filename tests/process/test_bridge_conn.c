@@ -159,7 +159,7 @@ static void test_who_reads_nothing_fills_a_bounded_queue(void **state)
     assert_true(net_until(&net, fill));
     rbi_conn_figures(net.a.conn, &figures);
     assert_in_range(figures.queued_max, 1, net.a.terms.queue_bytes + 65536);
-    assert_int_equal(net.a.rooms, 0);
+    const unsigned rooms = net.a.rooms; /* while the buffers of the kernel filled */
     /* The other direction goes on. */
     while (net.b.sent < 200000) {
         net_send(&net.b, 1000);
@@ -169,7 +169,7 @@ static void test_who_reads_nothing_fills_a_bounded_queue(void **state)
     net.b.deaf = false;
     rbi_conn_resume(net.b.conn);
     assert_true(net_until(&net, all_came));
-    assert_true(net.a.rooms > 0);
+    assert_true(net.a.rooms > rooms);
     assert_false(net.a.wrong || net.b.wrong);
     exchange(1000000, 100000);
 }
