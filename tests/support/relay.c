@@ -302,8 +302,16 @@ static const struct rbi_desk_events events = {.on_registered = on_registered,
 
 void relay_up(struct relay *relay, const char *config, const struct rbi_desk_options *options)
 {
+    relay_up_on(relay, RBI_LOOP_EPOLL, config, options);
+}
+
+void relay_up_on(struct relay *relay,
+                 enum rbi_config_loop kind,
+                 const char *config,
+                 const struct rbi_desk_options *options)
+{
     memset(relay, 0, sizeof *relay);
-    CHECK(rbi_loop_new(&relay->loop, RBI_LOOP_EPOLL) == 0);
+    CHECK(rbi_loop_new(&relay->loop, kind) == 0);
     for (unsigned i = 0; i < 2; i++) {
         struct relay_host *host = &relay->host[i];
         struct rbi_desk_options wanted = {.lane_bytes = 0};

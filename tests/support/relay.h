@@ -53,6 +53,11 @@ struct relay {
 
 /** Starts both daemons and makes the desks. @param options  may be NULL */
 void relay_up(struct relay *relay, const char *config, const struct rbi_desk_options *options);
+/** The same, over this sort of loop instead of epoll. */
+void relay_up_on(struct relay *relay,
+                 enum rbi_config_loop kind,
+                 const char *config,
+                 const struct rbi_desk_options *options);
 void relay_down(struct relay *relay);
 /** One turn of the loop, which waits a millisecond at most, and not while @p busy. */
 void relay_turn(struct relay *relay, bool busy);
