@@ -92,6 +92,7 @@ struct rbi_half {
     bool read_out;   /* nothing of its lane counts any more */
     bool hung_up;    /* the peer has ended its side of the bell */
     bool broken;     /* it broke the protocol */
+    bool said_bye;   /* a DISCONNECT was put: nothing behind it counts */
     bool limited;    /* not every method may be sent on it */
     bool requester;  /* we have asked for it */
     uint32_t quiet;  /* turns in a row that found nothing */

@@ -306,7 +306,7 @@ void rbi_half_end(struct rbi_half *half, enum rbi_reason reason)
     if (half->phase == RBI_HALF_INTRODUCED) {
         say_refused(half, RBI_CODE_PEER_GONE, "the instance has left");
     }
-    if (half->phase == RBI_HALF_LINKED && reason != RBI_REASON_NONE) {
+    if (half->phase == RBI_HALF_LINKED && reason != RBI_REASON_NONE && !half->said_bye) {
         say_goodbye(half, reason);
     }
     if (half->unrung) {

@@ -57,7 +57,8 @@ void rbi_half_refuse(struct rbi_half *half, int code, const char *text);
  * Ends the link and frees the half; no callback follows. What was put before is still read by the
  * peer. Accepts every phase.
  * @param reason  what the peer is told behind all records: as far as its lane has room in a
- *                DISCONNECT, and by the daemon. NONE: nothing, it takes it for a crash
+ *                DISCONNECT, unless the other host's endpoint has said so itself, and by the daemon.
+ *                NONE: nothing, it takes it for a crash
  */
 void rbi_half_end(struct rbi_half *half, enum rbi_reason reason);
 

@@ -50,6 +50,7 @@ void rbi_half_commit(struct rbi_half *half, uint32_t meta, uint64_t size)
 {
     struct rbi_desk_figures *figures = &half->proxy->desk->figures;
     rbi_lane_commit(&half->tx, size, meta);
+    half->said_bye |= rbi_record_meta_kind(meta) == RBI_RECORD_DISCONNECT;
     figures->records_out++;
     figures->bytes_out += size;
     if (!half->unrung) {

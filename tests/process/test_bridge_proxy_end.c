@@ -190,6 +190,18 @@ static void keeper(const struct cluster *cluster, void *context)
 }
 
 static unsigned char payload[20000];
+static uint64_t undelivered;
+static uint64_t maybe;
+
+static void count_back(struct node *node, const struct ringbus_event *event)
+{
+    (void)node;
+    if (event->type == RINGBUS_EVENT_UNDELIVERED) {
+        undelivered++;
+        maybe += event->maybe_seen != 0;
+    }
+}
+
 /* How far the dead one had come is known to the byte. */
 static void test_death_of_a_receiver_says_how_far_it_was(void **state)
 {
@@ -209,6 +221,8 @@ static void test_death_of_a_receiver_says_how_far_it_was(void **state)
     node_open(&alpha, &relay.host[0].cluster, NULL);
     assert_int_equal(ringbus_target(alpha.bus, "/game/eu/pc/w1/core/keep", NULL, NULL), 0);
     RELAY_UNTIL(&relay, alpha.events[RINGBUS_EVENT_READY] == 1, NODE_MS, &alpha, &beta);
+    alpha.on_event = count_back;
+    undelivered = maybe = 0;
     for (unsigned i = 0; i < 5; i++) {
         assert_int_equal(ringbus_send(alpha.bus, &alpha.peer, 0, payload, sizeof payload, 0), 1);
     }
@@ -235,7 +249,11 @@ static void test_death_of_a_receiver_says_how_far_it_was(void **state)
     child_kill(pid);
     RELAY_UNTIL(&relay, alpha.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &alpha, &beta);
     assert_int_equal(alpha.reason, RINGBUS_REASON_CRASHED);
+    /* Not acknowledged to alpha: it gets them back, as what may have been seen. */
+    RELAY_UNTIL(&relay, undelivered == 3, NODE_MS, &alpha, &beta);
+    assert_int_equal(maybe, 3);
     RELAY_UNTIL(&relay, node_pool_used(&alpha) == 0, NODE_MS, &alpha, &beta);
+    alpha.on_event = NULL;
     end();
 }
 
