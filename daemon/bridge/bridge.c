@@ -72,7 +72,7 @@ static int start_tls(struct rbi_bridge *bridge)
     const int result = rbi_tls_new(bridge->loop, config->host, &files, why, &bridge->tls);
     if (result == -EINVAL) {
         struct rbi_log_text text;
-        rbi_log(RBI_LOG_ERROR, "certificates_refused", "why=%s",
+        rbi_log(RBI_LOG_ERROR, "certificates_refused", "reason=%s using=none",
                 rbi_log_quote(&text, why, strlen(why)));
     }
     return result;
@@ -195,11 +195,7 @@ void rbi_bridge_configure(struct rbi_bridge *bridge, const struct rbi_bridge_con
                                             .key = config->key,
                                             .ca = config->ca,
                                             .crl = config->crl};
-        if (rbi_tls_reload(bridge->tls, &files, why) < 0) {
-            struct rbi_log_text text;
-            rbi_log(RBI_LOG_ERROR, "certificates_refused", "why=%s",
-                    rbi_log_quote(&text, why, strlen(why)));
-        }
+        (void)rbi_tls_reload(bridge->tls, &files, why); /* it logs why not */
     }
     rbi_export_configure(bridge->export, &bridge->config.export);
     rbi_import_desk_configure(bridge->import, &bridge->config);
@@ -224,6 +220,13 @@ static void free_tunnels(struct rbi_bridge *bridge)
         while (!rbi_list_empty(&far->tunnels)) {
             rbi_tunnel_free(RBI_LIST_FIRST(&far->tunnels, struct rbi_tunnel, in_far));
         }
+    }
+}
+
+/* What was said last still leaves, for a second at most; then the kernel holds nothing of them. */
+static void drain_connections(const struct rbi_bridge *bridge)
+{
+    while (bridge->terms.alive > 0 && rbi_loop_turn(bridge->loop, 10 * MS) == 0) {
     }
 }
 
@@ -252,5 +255,6 @@ void rbi_bridge_deinit(struct rbi_bridge *bridge)
     rbi_loop_undefer(bridge->loop, &bridge->touched_task);
     rbi_fars_free(bridge);
     rbi_map_deinit(&bridge->tunnels);
+    drain_connections(bridge);
     bridge->tls = rbi_tls_free(bridge->tls);
 }

@@ -264,6 +264,7 @@ static void on_hello(struct rbi_session *session, const struct rbi_frame_hello *
     }
     session->neighbour = neighbour;
     session->state = RBI_SESSION_UP;
+    rbi_conn_settle(session->conn);
     set_ping(session);
     rbi_flood_greet(session);
     rbi_flood_look(session->bridge);

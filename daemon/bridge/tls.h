@@ -44,14 +44,14 @@ RBI_MUST_CHECK int rbi_tls_new(struct rbi_loop *loop,
 /** No connection is left that uses it. @return NULL. Accepts NULL. */
 struct rbi_tls *rbi_tls_free(struct rbi_tls *tls);
 /**
- * Loads the files now, from other paths where the configuration has others (NULL: the same).
+ * Loads the files now, from other paths where the configuration has others (NULL: the same). The
+ * log says what came of it.
  * @param why  as above
  * @retval 0
  * @retval -EINVAL  the old ones stay in use, and the old paths
  * @retval -ENOMEM  so they do
  */
-RBI_MUST_CHECK int
-rbi_tls_reload(struct rbi_tls *tls, const struct rbi_tls_files *files, char *why);
+int rbi_tls_reload(struct rbi_tls *tls, const struct rbi_tls_files *files, char *why);
 /** When our certificate, or one of its chain, expires: seconds since 1970. */
 int64_t rbi_tls_expires(const struct rbi_tls *tls);
 
