@@ -47,12 +47,10 @@ void rbi_refused_said(struct ringbus *bus, struct rbi_end *end)
     end->refused.said_ns = bus->now_ns;
 }
 
-/* Errors that a receiver may drop a message for. */
+/* Whether a receiver may say so: a code of this version. */
 static bool is_told(int error)
 {
-    const enum ringbus_error_kind kind = ringbus_error_kind(error);
-    return kind == RINGBUS_ERROR_RETRY || kind == RINGBUS_ERROR_GONE ||
-           kind == RINGBUS_ERROR_DENIED;
+    return ringbus_error_kind(error) != RINGBUS_ERROR_NONE;
 }
 
 int ringbus_refuse(struct ringbus *bus, const struct ringbus_addr *peer, int error, uint32_t method)

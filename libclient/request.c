@@ -70,7 +70,10 @@ int rbi_request_send(struct ringbus *bus,
     return send_request(bus, to, out, said, timeout_ns, on_reply, context);
 }
 
-/* A request that says nothing of itself, from the handler of a message that does. */
+/*
+ * A request that says nothing of itself, from the handler of a message that does; or of a handle
+ * that knows brokers, which are told the deadline: they keep no request longer than its caller.
+ */
 static RBI_COLD int request_inheriting(struct ringbus *bus,
                                        const struct ringbus_addr *to,
                                        struct rbi_outgoing *out,
@@ -106,7 +109,7 @@ static int do_request(struct ringbus *bus,
     if ((out->flags & ~(RINGBUS_KEY | RINGBUS_MORE | RINGBUS_IDEMPOTENT)) != 0) {
         return rbi_fail(bus, RINGBUS_E_ARGUMENT, "unknown flags 0x%x", out->flags);
     }
-    if (RBI_UNLIKELY(bus->inherited != NULL) && said == NULL) {
+    if (RBI_UNLIKELY(bus->inherited != NULL || bus->brokers) && said == NULL) {
         return request_inheriting(bus, to, out, timeout_ns, on_reply, context);
     }
     return send_request(bus, to, out, said, timeout_ns, on_reply, context);

@@ -85,15 +85,13 @@ void rbi_call_on_reply(struct ringbus *beyond, const struct ringbus_result *resu
 {
     struct rbi_call *call = context;
     const struct ringbus_message *message = result->message;
-    const bool answered = result->outcome == RINGBUS_REPLIED || result->outcome == RINGBUS_FAILED;
     (void)beyond;
-    call->ending = (struct ringbus_ending){
-        .struct_size = sizeof call->ending,
-        .outcome = result->outcome,
-        .error = result->error,
-        .retry_after_ms = result->retry_after_ms,
-        .parts = answered && message != NULL ? message->parts : NULL,
-        .part_count = answered && message != NULL ? message->part_count : 0};
+    call->ending = (struct ringbus_ending){.struct_size = sizeof call->ending,
+                                           .outcome = result->outcome,
+                                           .error = result->error,
+                                           .retry_after_ms = result->retry_after_ms,
+                                           .parts = message != NULL ? message->parts : NULL,
+                                           .part_count = message != NULL ? message->part_count : 0};
     if (call->caller->waiting == 0 && answer(call)) {
         rbi_call_free(call);
         return;

@@ -87,6 +87,7 @@ static inline void broker_start(struct broker *broker,
 
 static inline void broker_kill(struct broker *broker)
 {
+    CHECK(broker->pid > 0); /* 0 would be everybody */
     CHECK(kill(broker->pid, SIGKILL) == 0);
     CHECK(waitpid(broker->pid, NULL, 0) == broker->pid);
     broker->pid = 0;
@@ -126,6 +127,7 @@ broker_file(const char *name, const char *replace, const char *by, char *out, si
 static inline void broker_stop(struct broker *broker, struct node *a, struct node *b)
 {
     int status = -1;
+    CHECK(broker->pid > 0);
     CHECK(kill(broker->pid, SIGTERM) == 0);
     RUN_UNTIL(waitpid(broker->pid, &status, WNOHANG) == broker->pid, NODE_MS, a, b);
     CHECK(WIFEXITED(status));

@@ -91,15 +91,15 @@ RINGBUS_API int
 ringbus_defer(struct ringbus *bus, const struct ringbus_message *message, uint32_t wait_us);
 
 /**
- * Tells a peer that one-way messages of it were dropped: it gets RINGBUS_EVENT_REFUSED, at most
- * one a second for each error that comes, with how many they were.
+ * Tells a peer that a one-way message of it was dropped: it gets RINGBUS_EVENT_REFUSED, at most one
+ * a second, with how many they were since the last, and error and method of the last of them.
  *
  * @param peer    who sent them, as in ringbus_message.from
- * @param error   why: an enum ringbus_error of the kinds RETRY, GONE or DENIED
- * @param method  of the last of them, 0 when it said none
+ * @param error   why: an enum ringbus_error
+ * @param method  of the message, 0 when it said none
  * @retval 0
  * @retval RINGBUS_E_PEER_GONE  there is no link to it any more: nobody can be told
- * @retval RINGBUS_E_ARGUMENT   another error
+ * @retval RINGBUS_E_ARGUMENT   no error
  * Cost: a record to the peer.
  */
 RINGBUS_API int
@@ -111,7 +111,8 @@ struct ringbus_ending {
     enum ringbus_outcome outcome;
     int error;               /**< as of struct ringbus_result; not with RINGBUS_REPLIED, _FAILED */
     uint32_t retry_after_ms; /**< with RINGBUS_NOT_SENT */
-    const struct ringbus_part *parts; /**< of the reply, or the text of a failure; may be NULL */
+    const struct ringbus_part
+        *parts; /**< of the reply, or the text of another outcome; may be NULL */
     unsigned part_count;
 };
 
