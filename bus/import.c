@@ -114,6 +114,25 @@ const struct rbi_import_host *rbi_import_host_find(const struct rbi_import *impo
     return at == RBI_IMPORT_NONE ? NULL : &import->hosts[at];
 }
 
+void rbi_import_figures(const struct rbi_import *import,
+                        uint64_t id,
+                        struct rbi_import_figures *out)
+{
+    const uint32_t at = rbi_import_host(import, id);
+    memset(out, 0, sizeof *out);
+    if (at == RBI_IMPORT_NONE) {
+        return;
+    }
+    EACH_OF(idx, import, at)
+    {
+        const struct rbi_import_entry *entry = &import->entries[idx];
+        out->instances++;
+        out->stale += entry->state != RBI_IMPORT_LIVE ? 1U : 0U;
+        out->unconfirmed += entry->state == RBI_IMPORT_UNCONFIRMED ? 1U : 0U;
+        out->held += entry->doubted && entry->held ? 1U : 0U;
+    }
+}
+
 /** A place for a host: a new one, or that of one of which nothing is known any more. */
 static uint32_t host_place(struct rbi_import *import)
 {

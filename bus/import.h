@@ -24,7 +24,7 @@
  * confirms it. The wait is bounded, so the dead are not kept for ever.
  *
  * A host that tells of more than its share of the room is cut there, and its list is asked for
- * again when there is room: rbi_import_host_find() shows how many it was refused.
+ * again when there is room: rbi_import_host_find() shows how many were refused.
  */
 #include "bus/bridge_config.h"
 #include "bus/remote.h"
@@ -261,6 +261,17 @@ uint64_t rbi_import_due_ns(const struct rbi_import *import);
 
 /** The host, or NULL. */
 const struct rbi_import_host *rbi_import_host_find(const struct rbi_import *import, uint64_t host);
+/** What is known of the instances of one host. */
+struct rbi_import_figures {
+    uint32_t instances;   /* all of them */
+    uint32_t stale;       /* of these: nobody vouches for them now */
+    uint32_t unconfirmed; /* of these: not listed any more */
+    uint32_t held;        /* of these: out of sight with too many others */
+};
+/** Counts them: a look at each entry. All zero for a host that is not known. */
+void rbi_import_figures(const struct rbi_import *import,
+                        uint64_t host,
+                        struct rbi_import_figures *out);
 /** The entry that is registered under a path, or RBI_IMPORT_NONE. */
 uint32_t rbi_import_find(const struct rbi_import *import, const char *path, size_t length);
 

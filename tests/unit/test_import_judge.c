@@ -291,6 +291,33 @@ static void test_instances_of_other_hosts_count(void **state)
     assert_int_equal(bench.held, 0);
 }
 
+static void check_figures(uint32_t instances, uint32_t stale, uint32_t unconfirmed, uint32_t held)
+{
+    struct rbi_import_figures figures;
+    rbi_import_figures(&bench.import, ALPHA, &figures);
+    assert_int_equal(figures.instances, instances);
+    assert_int_equal(figures.stale, stale);
+    assert_int_equal(figures.unconfirmed, unconfirmed);
+    assert_int_equal(figures.held, held);
+}
+
+static void test_figures_say_how_they_are(void **state)
+{
+    (void)state;
+    struct rbi_import_figures figures;
+    check_figures(SIX, 0, 0, 0);
+    bench_list(&bench, ALPHA, LIFE, 6, six, 4);
+    check_figures(SIX, 2, 2, 0);
+    bench_list(&bench, ALPHA, LIFE, 7, six, 2);
+    check_figures(SIX, 4, 4, 4);
+    reach(ALPHA, false);
+    check_figures(SIX, SIX, 4, SIX); /* and the two that are listed are out of sight as well */
+    bench_pass(&bench, BENCH_GRACE);
+    check_figures(0, 0, 0, 0);
+    rbi_import_figures(&bench.import, BETA, &figures);
+    assert_int_equal(figures.instances, 0);
+}
+
 static void test_one_that_is_found_dead_does_not_wait(void **state)
 {
     (void)state;
@@ -405,6 +432,7 @@ int main(void)
         cmocka_unit_test_setup(test_the_guard_counts_a_majority_of_four_or_all, setup),
         cmocka_unit_test_setup(test_the_guard_counts_what_many_changes_take_away, setup),
         cmocka_unit_test_setup(test_instances_of_other_hosts_count, setup),
+        cmocka_unit_test_setup(test_figures_say_how_they_are, setup),
         cmocka_unit_test_setup(test_one_that_is_found_dead_does_not_wait, setup),
         cmocka_unit_test_setup(test_an_operator_confirms, setup),
         cmocka_unit_test_setup(test_confirming_takes_nobody_who_is_in_sight, setup),
