@@ -313,7 +313,10 @@ void rbi_half_end(struct rbi_half *half, enum rbi_reason reason)
         rbi_half_ring(half);
     }
     if (half->link_id != 0) {
-        struct rbi_wire_link_down down = {.link_id = half->link_id, .reason = (uint32_t)reason};
+        /* NONE is how it would look if this process had died. */
+        struct rbi_wire_link_down down = {
+            .link_id = half->link_id,
+            .reason = (uint32_t)(reason != RBI_REASON_NONE ? reason : RBI_REASON_CRASHED)};
         rbi_text_set(&down.text, "");
         half->link_id = 0;
         (void)rbi_uplink_send(&half->proxy->uplink, RBI_WIRE_LINK_DOWN, &down, NULL, 0);

@@ -59,7 +59,7 @@ static void half_over(struct relay_pair *pair, unsigned side, enum rbi_reason re
     }
 }
 
-static void pair_over(struct relay_pair *pair, enum rbi_reason reason)
+void relay_pair_over(struct relay_pair *pair, enum rbi_reason reason)
 {
     half_over(pair, 0, reason);
     half_over(pair, 1, reason);
@@ -148,6 +148,15 @@ static void move(struct relay_pair *pair, unsigned side)
         pair->moved[side]++;
     }
     ack(pair, side);
+}
+
+void relay_go_on(struct relay *relay)
+{
+    relay->cut = relay->ack_held = false;
+    for (struct relay_pair *pair = relay->pairs; pair != NULL; pair = pair->next) {
+        move(pair, 0);
+        move(pair, 1);
+    }
 }
 
 /* ---- events -------------------------------------------------------------------------------- */
@@ -254,7 +263,7 @@ static void on_failed(struct rbi_half *half, int code, const char *text)
         pair->half[1 - side] = NULL;
         rbi_half_refuse(other, code, text);
     }
-    pair_over(pair, RBI_REASON_REFUSED);
+    relay_pair_over(pair, RBI_REASON_REFUSED);
 }
 
 static void on_records(struct rbi_half *half)
@@ -264,7 +273,7 @@ static void on_records(struct rbi_half *half)
     struct rbi_lane_record record;
     move(pair, side);
     if (pair->down[side] && rbi_half_peek(half, &record) == RBI_LANE_EMPTY) {
-        pair_over(pair, pair->reason);
+        relay_pair_over(pair, pair->reason);
     }
 }
 
@@ -285,7 +294,7 @@ static void on_down(struct rbi_half *half, enum rbi_reason reason)
     move(pair, side);
     if (pair->half[1 - side] == NULL || rbi_half_phase(pair->half[1 - side]) != RBI_HALF_LINKED ||
         rbi_half_peek(half, &record) == RBI_LANE_EMPTY) {
-        pair_over(pair, reason);
+        relay_pair_over(pair, reason);
     }
 }
 

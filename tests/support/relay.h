@@ -39,7 +39,7 @@ struct relay {
     struct relay_host host[2];
     struct relay_pair *pairs;
     bool ack_held;  /* nothing is released: the other bridge does not answer */
-    bool cut;       /* nothing is moved either */
+    bool cut;       /* nothing is moved either; see relay_go_on() */
     unsigned batch; /* records of a half that are moved in a turn; 0: all */
     unsigned registered;
     unsigned refused;
@@ -68,6 +68,11 @@ relay_proxy(struct relay *relay, unsigned host, const struct rbi_proxy_spec *spe
 struct rbi_proxy_spec relay_spec(const struct relay *relay, unsigned host, const struct node *node);
 /** The pair of the only link that there is, or NULL. */
 struct relay_pair *relay_only(const struct relay *relay);
+
+/** Nothing is cut or held any more: what waits for that is moved. */
+void relay_go_on(struct relay *relay);
+/** Ends both halves for that reason, and forgets the pair. */
+void relay_pair_over(struct relay_pair *pair, enum rbi_reason reason);
 
 /** Turns and polls until the condition holds. */
 #define RELAY_UNTIL(relay, condition, timeout_ms, ...)                                             \
