@@ -176,7 +176,7 @@ static void ask(unsigned flags)
     client_saw.sent++;
 }
 
-/* Asked and maybe seen: unknown. Never on its way: not sent. Answers of lost links count nowhere. */
+/* Asked and maybe seen: unknown. Never on its way: not sent. */
 static void test_requests_over_a_lost_link_end(void **state)
 {
     (void)state;

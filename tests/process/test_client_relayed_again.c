@@ -153,7 +153,7 @@ static void test_new_messages_do_not_pass_those_sent_again(void **state)
     finish();
 }
 
-/* ---- its time is over, or the life -------------------------------------------------------------- */
+/* ---- its time is over, or the life ---------------------------------------------------------- */
 
 static struct rbi_proxy *proxy_again(void)
 {
@@ -161,7 +161,7 @@ static struct rbi_proxy *proxy_again(void)
     return relay_proxy(&relay, 0, &spec);
 }
 
-/* The life does not come back in time: all of it is given back, and the life is told when it does. */
+/* It is not back in time: all of it is given back, and told to it when it is. */
 static void test_redeliver_ms_bounds_the_wait(void **state)
 {
     (void)state;
