@@ -133,7 +133,7 @@ static void item(struct input *in, uint64_t host)
     if (flags & 0x80) {
         told.remote = remote_of(in);
     }
-    (void)rbi_import_item(&import, host, &told, now_ns);
+    (void)!rbi_import_item(&import, host, &told, now_ns);
 }
 
 static void step(struct input *in)
