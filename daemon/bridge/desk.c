@@ -17,7 +17,8 @@
 
 #define LANE_DEFAULT (UINT64_C(256) << 10)
 #define REFS_DEFAULT 1024U
-#define POOL_DEFAULT (UINT64_C(8) << 20)
+/* Payloads of up to a quarter. What is lent at one time is no more than its senders' pools hold. */
+#define POOL_DEFAULT (UINT64_C(64) << 20)
 /* A bell costs each side a system call, and a turn of the loop costs one as well. */
 #define SPIN_NS UINT64_C(50000)
 

@@ -64,7 +64,7 @@ struct rbi_desk_options {
     void *context;                        /* rbi_desk_context() */
     uint64_t lane_bytes;                  /* of lanes towards local peers; default 256 KiB */
     uint32_t refs_per_link;               /* payloads that may be out, each way; default 1024 */
-    uint64_t pool_bytes;                  /* a proxy's, of address space; default 8 MiB */
+    uint64_t pool_bytes;                  /* a proxy's, of address space; default 64 MiB */
 };
 
 /**

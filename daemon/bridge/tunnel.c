@@ -68,6 +68,29 @@ static void set_unsettled_timer(struct rbi_bridge *bridge)
     }
 }
 
+/* Any step may end it. */
+static void look_at(struct rbi_tunnel *tunnel)
+{
+    struct rbi_bridge *bridge = tunnel->bridge;
+    const bool begins = tunnel->begin_due;
+    if (tunnel->broken_due) {
+        rbi_tunnel_broken(tunnel, RBI_REASON_BAD_PEER, "it goes on in the middle of a record");
+        return;
+    }
+    const bool settled = rbi_tunnel_settle(tunnel);
+    rbi_list_remove(&tunnel->in_unsettled);
+    if (!settled) {
+        rbi_list_push_back(&bridge->unsettled, &tunnel->in_unsettled);
+    }
+    if (begins) {
+        tunnel->begin_due = false;
+        rbi_tunnel_go_on(tunnel);
+    } else if (tunnel->send_due) {
+        tunnel->send_due = false;
+        rbi_tunnel_send(tunnel);
+    }
+}
+
 static void look_at_touched(void *context)
 {
     struct rbi_bridge *bridge = context;
@@ -82,15 +105,7 @@ static void look_at_touched(void *context)
     while (!rbi_list_empty(&now)) {
         struct rbi_tunnel *tunnel = RBI_LIST_FIRST(&now, struct rbi_tunnel, in_touched);
         rbi_list_remove(&tunnel->in_touched);
-        const bool settled = rbi_tunnel_settle(tunnel);
-        rbi_list_remove(&tunnel->in_unsettled);
-        if (!settled) {
-            rbi_list_push_back(&bridge->unsettled, &tunnel->in_unsettled);
-        }
-        if (tunnel->send_due) {
-            tunnel->send_due = false;
-            rbi_tunnel_send(tunnel); /* it may be gone then */
-        }
+        look_at(tunnel);
     }
     set_unsettled_timer(bridge);
 }
@@ -146,6 +161,54 @@ static bool has_room(const struct rbi_bridge *bridge)
     return bridge->tunnel_count + bridge->transit_count < bridge->config.limits.streams;
 }
 
+static bool same_pair(const struct rbi_tunnel *a, const struct rbi_tunnel *b)
+{
+    return a->local.cluster == b->local.cluster && a->local.instance == b->local.instance;
+}
+
+/* One pair has one stream: the next begins when those before it, which may have much to send or to
+ * deliver still, are gone. NULL: there is none before */
+static const struct rbi_tunnel *earlier(const struct rbi_tunnel *tunnel)
+{
+    RBI_LIST_EACH(node, spare, &tunnel->end->tunnels)
+    {
+        const struct rbi_tunnel *other = RBI_CONTAINER_OF(node, struct rbi_tunnel, in_end);
+        if (other == tunnel) {
+            return NULL;
+        }
+        if (same_pair(other, tunnel)) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+/* Whoever waits for this one, which is about to be freed, is looked at before the turn ends. */
+static void let_next_begin(const struct rbi_tunnel *tunnel)
+{
+    RBI_LIST_EACH(node, spare, &tunnel->end->tunnels)
+    {
+        struct rbi_tunnel *other = RBI_CONTAINER_OF(node, struct rbi_tunnel, in_end);
+        if (other != tunnel && same_pair(other, tunnel)) {
+            other->begin_due = true;
+            rbi_tunnel_touch(other);
+            return;
+        }
+    }
+}
+
+void rbi_tunnel_go_on(struct rbi_tunnel *tunnel)
+{
+    if (tunnel->stream.state != RBI_STREAM_OPENING || earlier(tunnel) != NULL) {
+        return;
+    }
+    if (!tunnel->stream.opener) {
+        rbi_tunnel_introduce(tunnel);
+    } else if (tunnel->session == NULL && rbi_far_way(tunnel->far) != NULL) {
+        rbi_tunnel_feed(tunnel, RBI_STREAM_IN_WAY);
+    }
+}
+
 static int enter(struct rbi_tunnel *tunnel)
 {
     return rbi_map_put(&tunnel->bridge->tunnels, name_of(&tunnel->stream.id), tunnel);
@@ -187,7 +250,7 @@ void rbi_tunnel_begin(struct rbi_far_end *end, struct rbi_half *half)
     }
     set_timer(tunnel);
     if (rbi_far_way(end->far) != NULL) {
-        rbi_tunnel_feed(tunnel, RBI_STREAM_IN_WAY);
+        rbi_tunnel_go_on(tunnel);
     } else {
         rbi_half_refuse(half, RBI_CODE_UNREACHABLE, "there is no way to its host just now");
         tunnel->half = NULL;
@@ -265,8 +328,7 @@ void rbi_tunnel_free(struct rbi_tunnel *tunnel)
     struct rbi_bridge *bridge = tunnel->bridge;
     struct rbi_far_end *end = tunnel->end;
     rbi_tunnel_leave_session(tunnel);
-    rbi_tunnel_drop_part(tunnel);
-    rbi_tunnel_drop_queue(tunnel);
+    rbi_tunnel_drop_all(tunnel);
     free(tunnel->in.body);
     if (tunnel->half != NULL) {
         rbi_half_end(tunnel->half, RBI_REASON_NONE);
@@ -275,6 +337,7 @@ void rbi_tunnel_free(struct rbi_tunnel *tunnel)
         (void)rbi_map_remove(&bridge->tunnels, name_of(&tunnel->stream.id));
     }
     rbi_loop_timer_cancel(bridge->loop, &tunnel->timer);
+    let_next_begin(tunnel);
     rbi_list_remove(&tunnel->in_far);
     rbi_list_remove(&tunnel->in_end);
     rbi_list_remove(&tunnel->in_touched);
@@ -331,7 +394,7 @@ void rbi_tunnels_way(struct rbi_far *far)
     RBI_LIST_EACH(node, spare, &far->tunnels)
     {
         struct rbi_tunnel *tunnel = RBI_CONTAINER_OF(node, struct rbi_tunnel, in_far);
-        if (tunnel->session == NULL && tunnel->stream.opener) {
+        if (tunnel->session == NULL && tunnel->stream.opener && earlier(tunnel) == NULL) {
             rbi_tunnel_feed(tunnel, RBI_STREAM_IN_WAY);
         }
     }
@@ -353,9 +416,9 @@ void rbi_tunnels_lost(struct rbi_far *far, uint64_t incarnation)
 void rbi_tunnel_introduce(struct rbi_tunnel *tunnel)
 {
     struct rbi_stream_input failed = {.type = RBI_STREAM_IN_FAILED};
-    if (tunnel->introduced || tunnel->half != NULL ||
+    if (tunnel->introduced || tunnel->half != NULL || earlier(tunnel) != NULL ||
         !rbi_proxy_is_registered(tunnel->end->proxy)) {
-        return;
+        return; /* later: rbi_tunnel_go_on(), rbi_tunnels_registered() */
     }
     const int result =
         rbi_proxy_introduce(tunnel->end->proxy, &tunnel->local, 0, tunnel, &tunnel->half);

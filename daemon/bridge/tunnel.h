@@ -74,6 +74,8 @@ struct rbi_tunnel {
     bool introduced; /* acceptor: the link was asked for */
     bool held;       /* the half is not to report records */
     bool send_due;   /* it is to send before the turn ends */
+    bool begin_due;  /* the streams of its pair before it are gone: it may begin */
+    bool broken_due; /* its peer's words made no sense, found where it could not be ended */
     bool hold_due;   /* HOLD, on or off, waits for room */
     bool hold_on;
     bool hold_said;
@@ -121,6 +123,8 @@ void rbi_tunnels_lost(struct rbi_far *far, uint64_t incarnation);
 void rbi_tunnels_registered(struct rbi_far_end *end);
 void rbi_tunnels_end_refused(struct rbi_far_end *end, int code);
 void rbi_tunnel_introduce(struct rbi_tunnel *tunnel);
+/** What has begun waits for the earlier streams of its pair, or not any more. */
+void rbi_tunnel_go_on(struct rbi_tunnel *tunnel);
 /** Its stream has another name by now: it was @p old. @retval 0; -ENOMEM; -EEXIST */
 int rbi_tunnel_rename(struct rbi_tunnel *tunnel, const struct rbi_stream_id *old);
 /** Goes on over this session, with a new number. @return whether there was one */
@@ -172,7 +176,8 @@ void rbi_tunnel_send(struct rbi_tunnel *tunnel);
 void rbi_tunnel_put_queued(struct rbi_tunnel *tunnel);
 /** Forgets a record that is not whole. */
 void rbi_tunnel_drop_part(struct rbi_tunnel *tunnel);
-void rbi_tunnel_drop_queue(struct rbi_tunnel *tunnel);
+/** And all that wait: what came is for nobody. While the half is there. */
+void rbi_tunnel_drop_all(struct rbi_tunnel *tunnel);
 /** Says HOLD or its end, as soon as the lane has room. */
 void rbi_tunnel_say_hold(struct rbi_tunnel *tunnel, bool on);
 void rbi_tunnel_flush_hold(struct rbi_tunnel *tunnel);

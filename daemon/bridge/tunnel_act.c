@@ -108,8 +108,8 @@ static void step_back(struct rbi_tunnel *tunnel)
         rbi_half_back(tunnel->half, tunnel->stream.tx.pos) < 0) {
         rbi_log(RBI_LOG_ERROR, "stream_cannot_go_back", "host=%s end=%s", tunnel->far->name,
                 tunnel->end->remote.path);
-        rbi_half_end(tunnel->half, RBI_REASON_BAD_PEER);
-        tunnel->half = NULL;
+        tunnel->broken_due = true; /* not here: what asked for this goes on */
+        rbi_tunnel_touch(tunnel);
     }
     tunnel->bridge->counters.resumed++;
 }
@@ -117,6 +117,7 @@ static void step_back(struct rbi_tunnel *tunnel)
 static void end_local(struct rbi_tunnel *tunnel, const struct rbi_stream_actions *actions)
 {
     struct rbi_half *half = tunnel->half;
+    rbi_tunnel_drop_all(tunnel);
     tunnel->half = NULL;
     if (half == NULL) {
         return;

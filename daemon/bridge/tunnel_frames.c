@@ -33,26 +33,6 @@ static void refuse_open(struct rbi_session *session,
     rbi_tunnel_refuse(session, &open->envelope, &open->stream, open->handle, open->attempt, why);
 }
 
-/* The latest stream of the same two endpoints, whoever has opened it. */
-static struct rbi_tunnel *find_pair(struct rbi_bridge *bridge, const struct rbi_frame_open *open)
-{
-    const struct rbi_pidf *who = &open->requester.pidf;
-    struct rbi_far_end *end = rbi_far_end_find(bridge, who->cluster, who->instance);
-    struct rbi_tunnel *latest = NULL;
-    if (end == NULL || end->far->id != open->envelope.from) {
-        return NULL;
-    }
-    RBI_LIST_EACH(node, spare, &end->tunnels)
-    {
-        struct rbi_tunnel *tunnel = RBI_CONTAINER_OF(node, struct rbi_tunnel, in_end);
-        if (tunnel->local.cluster == open->server.pidf.cluster &&
-            tunnel->local.instance == open->server.pidf.instance) {
-            latest = tunnel;
-        }
-    }
-    return latest;
-}
-
 static void accept_open(struct rbi_session *session,
                         const struct rbi_frame_open *open,
                         const struct rbi_stream_input *input)
@@ -106,11 +86,43 @@ static bool feed_open(struct rbi_tunnel *tunnel,
     return again;
 }
 
+static bool same_life(const struct rbi_pidf *a, const struct rbi_pidf *b)
+{
+    return a->cluster == b->cluster && a->instance == b->instance &&
+           (a->incarnation == b->incarnation || a->incarnation == 0 || b->incarnation == 0);
+}
+
+/* Feeds one that names no stream to those of the same two endpoints, whoever has opened them, the
+ * oldest first. @return whether none has taken it */
+static bool feed_pair(struct rbi_session *session,
+                      const struct rbi_frame_open *open,
+                      const struct rbi_stream_input *input)
+{
+    const struct rbi_pidf *who = &open->requester.pidf;
+    struct rbi_far_end *end = rbi_far_end_find(session->bridge, who->cluster, who->instance);
+    bool again = true;
+    if (end == NULL || end->far->id != open->envelope.from ||
+        end->pidf.incarnation != who->incarnation) {
+        return true;
+    }
+    end->holds++;
+    RBI_LIST_EACH(node, spare, &end->tunnels)
+    {
+        struct rbi_tunnel *tunnel = RBI_CONTAINER_OF(node, struct rbi_tunnel, in_end);
+        /* Not to those of an earlier life of the server: they come to their own ends. */
+        if (again && same_life(&tunnel->local, &open->server.pidf)) {
+            again = feed_open(tunnel, session, open, input);
+        }
+    }
+    end->holds--;
+    rbi_far_end_release(end);
+    return again;
+}
+
 void rbi_tunnel_on_open(struct rbi_session *session,
                         const struct rbi_frame_header *header,
                         const struct rbi_frame_open *open)
 {
-    struct rbi_bridge *bridge = session->bridge;
     const struct rbi_stream_input input = {.type = RBI_STREAM_IN_OPEN,
                                            .id = open->stream,
                                            .attempt = open->attempt,
@@ -118,9 +130,9 @@ void rbi_tunnel_on_open(struct rbi_session *session,
                                            .expect = open->expect,
                                            .begin = open->begin,
                                            .granted = open->granted};
-    struct rbi_tunnel *tunnel = rbi_tunnel_find(bridge, &open->stream);
-    tunnel = tunnel != NULL ? tunnel : find_pair(bridge, open);
-    if (tunnel == NULL || feed_open(tunnel, session, open, &input)) {
+    struct rbi_tunnel *tunnel = rbi_tunnel_find(session->bridge, &open->stream);
+    if (tunnel != NULL ? feed_open(tunnel, session, open, &input)
+                       : feed_pair(session, open, &input)) {
         accept_open(session, open, &input);
     }
 }
@@ -140,7 +152,8 @@ void rbi_tunnel_on_opened(struct rbi_session *session,
     if (tunnel == NULL || tunnel->session != session || tunnel->handle != header->handle ||
         !tunnel->stream.opener) {
         const struct rbi_frame_close gone = {.reason = RBI_REASON_GIVEN_UP};
-        (void)rbi_session_send(session, RBI_FRAME_CLOSE, RBI_FRAME_F_NOW, opened->handle, &gone);
+        (void)rbi_session_send(session, RBI_FRAME_CLOSE, RBI_FRAME_F_NOW | RBI_FRAME_F_FORGOTTEN,
+                               opened->handle, &gone);
         return;
     }
     tunnel->peer_handle = opened->handle;
@@ -170,14 +183,15 @@ void rbi_tunnel_on_close(struct rbi_tunnel *tunnel,
                          const struct rbi_frame_header *header,
                          const struct rbi_frame_close *close)
 {
-    const struct rbi_stream_input input = {.type = RBI_STREAM_IN_CLOSE,
-                                           .reason = close->reason <= RBI_REASON_UNREACHABLE
-                                                         ? (enum rbi_reason)close->reason
-                                                         : RBI_REASON_LEFT,
-                                           .position = close->position,
-                                           .settled = close->settled,
-                                           .seen = close->seen,
-                                           .now = (header->flags & RBI_FRAME_F_NOW) != 0};
+    const struct rbi_stream_input input = {
+        .type = RBI_STREAM_IN_CLOSE,
+        .reason = close->reason <= RBI_REASON_UNREACHABLE ? (enum rbi_reason)close->reason
+                                                          : RBI_REASON_LEFT,
+        .position = close->position,
+        .settled = close->settled,
+        .seen = close->seen,
+        .now = (header->flags & RBI_FRAME_F_NOW) != 0,
+        .forgotten = (header->flags & RBI_FRAME_F_FORGOTTEN) != 0};
     if ((header->flags & RBI_FRAME_F_CUT) != 0) {
         rbi_tunnel_cut(tunnel);
     } else {

@@ -79,7 +79,7 @@ static void on_down(struct rbi_half *half, enum rbi_reason reason)
                                           .now = reason == RBI_REASON_BAD_PEER ||
                                                  reason == RBI_REASON_GIVEN_UP};
     (void)rbi_tunnel_settle(tunnel);
-    rbi_tunnel_drop_queue(tunnel);
+    rbi_tunnel_drop_all(tunnel);
     tunnel->send_due = true;
     rbi_tunnel_touch(tunnel); /* what lies in its lane still goes */
     rbi_tunnel_step(tunnel, &left);

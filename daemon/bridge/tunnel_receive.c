@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum delivery { DELIVERED = 0, FULL, GONE, BROKEN };
+enum delivery { DELIVERED = 0, FULL, GONE, TOO_LARGE, BROKEN };
 
 struct part {
     uint64_t offset;
@@ -33,7 +33,7 @@ static void free_part(struct rbi_tunnel_in *in)
     }
 }
 
-void rbi_tunnel_drop_part(struct rbi_tunnel *tunnel)
+static void forget_part(struct rbi_tunnel *tunnel)
 {
     struct rbi_tunnel_in *in = &tunnel->in;
     if (in->active && in->lent && tunnel->half != NULL) {
@@ -43,15 +43,48 @@ void rbi_tunnel_drop_part(struct rbi_tunnel *tunnel)
     free_part(in);
 }
 
-void rbi_tunnel_drop_queue(struct rbi_tunnel *tunnel)
+static bool begins_part(const struct rbi_tunnel_frame *frame)
 {
-    while (tunnel->queue != NULL) {
-        struct rbi_tunnel_frame *frame = tunnel->queue;
-        tunnel->queue = frame->next;
+    struct rbi_frame_header header;
+    return rbi_frame_look(frame->bytes, frame->size, &header) == RBI_FRAME_WHOLE &&
+           header.type == RBI_FRAME_DATA && (header.flags & RBI_FRAME_F_MORE) != 0;
+}
+
+/* All that wait from here on. */
+static void drop_frames(struct rbi_tunnel *tunnel, struct rbi_tunnel_frame **from)
+{
+    struct rbi_tunnel_frame *frame = *from;
+    *from = NULL;
+    tunnel->queue_end = from;
+    while (frame != NULL) {
+        struct rbi_tunnel_frame *next = frame->next;
         rbi_stream_rx_free(&tunnel->stream.rx, frame->size);
         free(frame);
+        frame = next;
     }
-    tunnel->queue_end = &tunnel->queue;
+}
+
+/*
+ * It is the last that has come. Where frames wait it is among them, from the last that begins a
+ * record on; what is in the making then is one before it, which is whole and stays.
+ */
+void rbi_tunnel_drop_part(struct rbi_tunnel *tunnel)
+{
+    struct rbi_tunnel_frame **part = NULL;
+    for (struct rbi_tunnel_frame **at = &tunnel->queue; *at != NULL; at = &(*at)->next) {
+        part = begins_part(*at) ? at : part;
+    }
+    if (part != NULL) {
+        drop_frames(tunnel, part);
+    } else {
+        forget_part(tunnel);
+    }
+}
+
+void rbi_tunnel_drop_all(struct rbi_tunnel *tunnel)
+{
+    drop_frames(tunnel, &tunnel->queue);
+    forget_part(tunnel);
 }
 
 /* ---- into the lane ------------------------------------------------------------------------- */
@@ -66,6 +99,8 @@ static enum delivery delivery_of(int result)
         return FULL;
     case -EPIPE:
         return GONE;
+    case -EMSGSIZE:
+        return TOO_LARGE;
     default:
         return BROKEN;
     }
@@ -114,7 +149,7 @@ static enum delivery begin(struct rbi_tunnel *tunnel, const struct rbi_frame_dat
     const bool by_reference = (data->meta >> 8 & RBI_RECORD_REF) != 0;
     uint64_t payload = 0;
     if (data->size > rbi_half_body_max(tunnel->half)) {
-        return BROKEN;
+        return TOO_LARGE;
     }
     if (make_room(in, data->size) < 0) {
         return FULL;
@@ -224,14 +259,15 @@ static bool enqueue(struct rbi_tunnel *tunnel, const unsigned char *frame, uint3
 }
 
 /* @return whether the tunnel is still there, and goes on */
-static bool handle(struct rbi_tunnel *tunnel, enum delivery delivery)
+static bool goes_on(struct rbi_tunnel *tunnel, enum delivery delivery)
 {
-    if (delivery == BROKEN) {
+    if (delivery == TOO_LARGE) {
+        rbi_tunnel_broken(tunnel, RBI_REASON_NO_RESOURCES, "a payload is larger than is carried");
+    } else if (delivery == BROKEN) {
         rbi_tunnel_broken(tunnel, RBI_REASON_BAD_PEER, "a record cannot be delivered");
-        return false;
-    }
-    if (delivery == GONE) {
-        rbi_tunnel_drop_queue(tunnel); /* on_down() tells the rest */
+    } else if (delivery == GONE) {
+        rbi_tunnel_drop_all(tunnel); /* on_down() tells the rest */
+        rbi_tunnel_touch(tunnel);
     }
     return delivery == DELIVERED;
 }
@@ -248,7 +284,7 @@ void rbi_tunnel_put_queued(struct rbi_tunnel *tunnel)
 {
     while (tunnel->queue != NULL) {
         struct rbi_tunnel_frame *frame = tunnel->queue;
-        if (!handle(tunnel, deliver(tunnel, frame->bytes))) {
+        if (!goes_on(tunnel, deliver(tunnel, frame->bytes))) {
             return;
         }
         tunnel->queue = frame->next;
@@ -309,21 +345,18 @@ void rbi_tunnel_on_bytes(struct rbi_tunnel *tunnel,
         rbi_tunnel_touch(tunnel);
         return;
     }
-    if (tunnel->queue != NULL) {
-        if (!enqueue(tunnel, frame, size)) {
-            rbi_tunnel_broken(tunnel, RBI_REASON_NO_RESOURCES, "no memory for what waits");
-        }
+    if (rbi_stream_discards(&tunnel->stream)) {
+        rbi_stream_rx_free(rx, size);
+        rbi_tunnel_touch(tunnel);
         return;
     }
-    const enum delivery delivery = deliver(tunnel, frame);
+    const enum delivery delivery = tunnel->queue != NULL ? FULL : deliver(tunnel, frame);
     if (delivery == FULL) {
         if (!enqueue(tunnel, frame, size)) {
             rbi_tunnel_broken(tunnel, RBI_REASON_NO_RESOURCES, "no memory for what waits");
         }
-        return;
-    }
-    if (handle(tunnel, delivery)) {
-        rbi_stream_rx_free(rx, size);
+    } else if (delivery == GONE || goes_on(tunnel, delivery)) {
+        rbi_stream_rx_free(rx, size); /* when the endpoint has gone it is for nobody */
         rbi_tunnel_touch(tunnel);
     }
 }
