@@ -119,7 +119,7 @@ int rbi_tls_session_start(struct rbi_tls_session *session,
     SSL_set_verify(session->ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, verify);
     if (host) {
         (void)snprintf(session->host, sizeof(session->host), "%s", host);
-        (void)SSL_set_tlsext_host_name(session->ssl, host);
+        (void)SSL_set_tlsext_host_name(session->ssl, session->host);
         SSL_set_connect_state(session->ssl);
     } else {
         SSL_set_accept_state(session->ssl);
