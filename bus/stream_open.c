@@ -79,10 +79,10 @@ static bool go_on(struct rbi_stream *stream,
     if (stream->local) {
         out->todo |= RBI_STREAM_DO_BACK;
     }
-    if (stream->told_hold) {
-        stream->told_hold = false;
+    if (stream->told_hold && !stream->local_ended) {
         out->todo |= RBI_STREAM_DO_RELEASE;
     }
+    stream->told_hold = false;
     stream->state = RBI_STREAM_OPEN;
     stream->cut = false;
     stream->close_sent = false;

@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a stream, an input at a time. tests/sim/stream runs two of them against each other;
+ * here is what only one can be seen to do. Scenarios 108, 110, 111.
+ */
+#include "bus/stream.h"
+#include "support/test.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define SECOND UINT64_C(1000000000)
+#define LOW    UINT64_C(10)
+#define HIGH   UINT64_C(20)
+
+static const struct rbi_stream_terms terms = {
+    .window = 4096, .open_ns = 5 * SECOND, .unreachable_ns = 10 * SECOND};
+static const struct rbi_stream_id ours = {.life = 7, .number = 3};
+static const struct rbi_stream_id other = {.life = 9, .number = 4};
+
+static struct rbi_stream stream;
+static struct rbi_stream_actions act;
+static uint64_t now_ns;
+
+static unsigned feed(struct rbi_stream_input input)
+{
+    rbi_stream_step(&stream, &input, now_ns, &act);
+    return act.todo;
+}
+#define FEED(...) feed((struct rbi_stream_input){__VA_ARGS__})
+
+static struct rbi_stream_input opening(const struct rbi_stream_id *id, uint32_t attempt)
+{
+    return (struct rbi_stream_input){
+        .type = RBI_STREAM_IN_OPEN, .id = *id, .attempt = attempt, .granted = 1000};
+}
+
+static void opener(uint64_t self)
+{
+    now_ns = SECOND;
+    rbi_stream_init_opener(&stream, &ours, self, self == LOW ? HIGH : LOW, &terms, now_ns);
+}
+
+/** An opener whose link is up. */
+static void open_stream(void)
+{
+    opener(LOW);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_WAY), RBI_STREAM_DO_SEND_OPEN);
+    (void)rbi_stream_rx_offer(&stream.rx);
+    assert_int_equal(
+        FEED(.type = RBI_STREAM_IN_OPENED, .attempt = 1, .granted = 1000, .theirs = other),
+        RBI_STREAM_DO_ACCEPT);
+    assert_int_equal(stream.state, RBI_STREAM_OPEN);
+}
+
+static void acceptor(void)
+{
+    const struct rbi_stream_input open = opening(&ours, 1);
+    now_ns = SECOND;
+    assert_int_equal(rbi_stream_init_acceptor(&stream, &open, HIGH, LOW, &terms, now_ns), 0);
+}
+
+static void accepted(void)
+{
+    acceptor();
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_LINKED), RBI_STREAM_DO_SEND_OPENED);
+    (void)rbi_stream_rx_offer(&stream.rx);
+    assert_int_equal(stream.state, RBI_STREAM_OPEN);
+}
+
+/** Sends @p count records of a line. */
+static void send_lines(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        rbi_stream_tx_begin(&stream.tx, stream.tx.pos + 64);
+        rbi_stream_tx_frame(&stream.tx, 80);
+        rbi_stream_tx_end(&stream.tx, stream.tx.pos + 64);
+    }
+}
+
+static void receive_line(void)
+{
+    assert_int_equal(
+        rbi_stream_rx_data(&stream.rx, rbi_stream_mark(stream.rx.expect), 56, 56, 56, 80),
+        RBI_STREAM_RECORD);
+}
+
+static void test_stream_refused_at_the_beginning(void **state)
+{
+    (void)state;
+    opener(LOW);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_REFUSED, .attempt = 0), 0); /* nothing was asked */
+    (void)FEED(.type = RBI_STREAM_IN_WAY);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_REFUSED, .attempt = 1, .code = -9),
+                     RBI_STREAM_DO_REFUSE_LOCAL | RBI_STREAM_DO_FORGET);
+    assert_int_equal(act.code, -9);
+    assert_int_equal(stream.state, RBI_STREAM_CLOSED);
+    assert_int_equal(rbi_stream_deadline_ns(&stream), UINT64_MAX);
+    for (int type = RBI_STREAM_IN_WAY; type <= RBI_STREAM_IN_TICK; type++) {
+        assert_int_equal(FEED(.type = (enum rbi_stream_input_type)type), 0);
+    }
+}
+
+static void test_stream_open_again_over_another_connection(void **state)
+{
+    (void)state;
+    opener(LOW);
+    (void)FEED(.type = RBI_STREAM_IN_WAY);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_WAY), 0); /* one is under way */
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_CUT), 0);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_OPENED, .attempt = 1), 0); /* of what is cut */
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_WAY), RBI_STREAM_DO_SEND_OPEN);
+    assert_int_equal(stream.attempt, 2);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_OPENED, .attempt = 1), 0); /* an old one */
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_REFUSED, .attempt = 1), 0);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_OPENED, .attempt = 2, .theirs = other),
+                     RBI_STREAM_DO_ACCEPT);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_OPENED, .attempt = 2), 0); /* twice */
+}
+
+static void test_stream_open_that_nobody_answers(void **state)
+{
+    (void)state;
+    opener(LOW);
+    (void)FEED(.type = RBI_STREAM_IN_WAY);
+    now_ns = rbi_stream_deadline_ns(&stream) - 1;
+    assert_int_equal(now_ns, 6 * SECOND - 1);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_TICK), 0);
+    now_ns++;
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_TICK),
+                     RBI_STREAM_DO_REFUSE_LOCAL | RBI_STREAM_DO_FORGET);
+    assert_int_equal(act.code, 0);
+    /* At the other side: the local link is not made in time. */
+    acceptor();
+    now_ns += 5 * SECOND;
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_TICK),
+                     RBI_STREAM_DO_SEND_REFUSED | RBI_STREAM_DO_END_LOCAL | RBI_STREAM_DO_FORGET);
+    assert_int_equal(act.id.number, ours.number);
+    assert_int_equal(act.attempt, 1);
+}
+
+static void test_stream_acceptor_refuses(void **state)
+{
+    (void)state;
+    acceptor();
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_WAY), 0); /* only an opener asks */
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_FAILED, .code = -5),
+                     RBI_STREAM_DO_SEND_REFUSED | RBI_STREAM_DO_FORGET);
+    assert_int_equal(act.code, -5);
+    assert_false(act.forgotten);
+    acceptor();
+    (void)FEED(.type = RBI_STREAM_IN_CUT);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_FAILED, .code = -5), RBI_STREAM_DO_FORGET);
+    /* What goes on with something was never begun here. */
+    struct rbi_stream_input open = opening(&ours, 2);
+    open.again = true;
+    assert_int_equal(rbi_stream_init_acceptor(&stream, &open, HIGH, LOW, &terms, 1), -EPROTO);
+    open.again = false;
+    open.begin = 64;
+    assert_int_equal(rbi_stream_init_acceptor(&stream, &open, HIGH, LOW, &terms, 1), -EPROTO);
+    open.begin = 0;
+    open.expect = 64;
+    assert_int_equal(rbi_stream_init_acceptor(&stream, &open, HIGH, LOW, &terms, 1), -EPROTO);
+}
+
+static void test_stream_linked_after_a_cut(void **state)
+{
+    (void)state;
+    acceptor();
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_CUT), 0);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_LINKED), RBI_STREAM_DO_HOLD);
+    assert_int_equal(stream.state, RBI_STREAM_HELD);
+    assert_int_equal(feed(opening(&ours, 1)), 0); /* the same one, late */
+    assert_int_equal(feed(opening(&ours, 2)), RBI_STREAM_DO_MOVE | RBI_STREAM_DO_RELEASE |
+                                                  RBI_STREAM_DO_BACK | RBI_STREAM_DO_SEND_OPENED);
+    assert_int_equal(rbi_stream_tx_room(&stream.tx), 1000);
+    /* While the link is being made, a newer OPEN just takes the older one's place. */
+    acceptor();
+    assert_int_equal(feed(opening(&ours, 2)), RBI_STREAM_DO_MOVE);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_LINKED), RBI_STREAM_DO_SEND_OPENED);
+    assert_int_equal(stream.attempt, 2);
+}
+
+static void test_stream_resumes_where_the_other_expects(void **state)
+{
+    (void)state;
+    open_stream();
+    send_lines(5);
+    receive_line();
+    assert_int_equal(rbi_stream_tx_ack(&stream.tx, 64, 1000), 0);
+    assert_int_equal(rbi_stream_rx_data(&stream.rx, 1, 100, 0, 100, 24), RBI_STREAM_TAKE);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_CUT), RBI_STREAM_DO_DROP_PART | RBI_STREAM_DO_HOLD);
+    assert_false(rbi_stream_sends(&stream));
+    assert_false(rbi_stream_takes(&stream));
+    rbi_stream_rx_free(&stream.rx, 24);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_CUT), 0);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_WAY), RBI_STREAM_DO_SEND_OPEN);
+    assert_int_equal(stream.state, RBI_STREAM_RESUMING);
+    assert_int_equal(stream.rx.expect, 64);
+    assert_int_equal(rbi_stream_rx_offer(&stream.rx), 4096 - 80);
+    /* Nothing is sent again before the answer. */
+    assert_false(rbi_stream_sends(&stream));
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_OPENED, .attempt = 2, .expect = 192, .begin = 64,
+                          .granted = 500, .theirs = other),
+                     RBI_STREAM_DO_RELEASE | RBI_STREAM_DO_BACK);
+    assert_int_equal(stream.tx.pos, 192);
+    assert_int_equal(stream.tx.furthest, 320);
+    assert_int_equal(rbi_stream_tx_room(&stream.tx), 500);
+}
+
+/** An answer that cannot be true ends the stream, both sides. */
+static void expect_impossible(uint64_t expect, uint64_t begin)
+{
+    open_stream();
+    send_lines(5);
+    receive_line();
+    assert_int_equal(rbi_stream_tx_ack(&stream.tx, 64, 1000), 0);
+    (void)FEED(.type = RBI_STREAM_IN_CUT);
+    (void)FEED(.type = RBI_STREAM_IN_WAY);
+    assert_int_equal(
+        FEED(.type = RBI_STREAM_IN_OPENED, .attempt = 2, .expect = expect, .begin = begin),
+        RBI_STREAM_DO_SEND_CLOSE | RBI_STREAM_DO_END_LOCAL | RBI_STREAM_DO_FORGET);
+    assert_int_equal(act.reason, RBI_REASON_BAD_PEER);
+    assert_true(act.now);
+    assert_int_equal(act.seen, 320);
+}
+
+static void test_stream_impossible_positions(void **state)
+{
+    (void)state;
+    expect_impossible(0, 0);     /* it was acknowledged, and is not there any more */
+    expect_impossible(384, 0);   /* was never sent */
+    expect_impossible(128, 128); /* what we expect cannot be sent any more */
+    accepted();
+    send_lines(1);
+    struct rbi_stream_input open = opening(&ours, 2);
+    open.again = true;
+    open.expect = 128;
+    assert_int_equal(feed(open), RBI_STREAM_DO_MOVE | RBI_STREAM_DO_SEND_REFUSED |
+                                     RBI_STREAM_DO_END_LOCAL | RBI_STREAM_DO_FORGET);
+    assert_true(act.forgotten);
+}
+
+static void test_stream_that_the_other_has_forgotten(void **state)
+{
+    (void)state;
+    open_stream();
+    send_lines(5);
+    assert_int_equal(rbi_stream_tx_ack(&stream.tx, 128, 1000), 0);
+    (void)FEED(.type = RBI_STREAM_IN_CUT);
+    (void)FEED(.type = RBI_STREAM_IN_WAY);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_REFUSED, .attempt = 1, .forgotten = true), 0);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_REFUSED, .attempt = 2, .forgotten = true),
+                     RBI_STREAM_DO_END_LOCAL | RBI_STREAM_DO_FORGET);
+    assert_int_equal(act.reason, RBI_REASON_UNREACHABLE);
+    assert_int_equal(act.seen, 320);
+    assert_int_equal(stream.tx.acked, 128);
+    /* Its bridge has another life, which is known before anything is asked of it. */
+    open_stream();
+    send_lines(1);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_LOST),
+                     RBI_STREAM_DO_END_LOCAL | RBI_STREAM_DO_FORGET);
+    assert_int_equal(act.seen, 64);
+    opener(LOW); /* this one had nothing there yet */
+    (void)FEED(.type = RBI_STREAM_IN_WAY);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_LOST), 0);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_WAY), RBI_STREAM_DO_SEND_OPEN);
+}
+
+static void test_stream_without_a_way_asks_again_later(void **state)
+{
+    (void)state;
+    open_stream();
+    (void)FEED(.type = RBI_STREAM_IN_CUT);
+    uint64_t waited = 0;
+    uint64_t last = 0;
+    for (uint32_t attempt = 2; attempt < 9; attempt++) {
+        const enum rbi_stream_input_type again =
+            attempt == 2 ? RBI_STREAM_IN_WAY : RBI_STREAM_IN_TICK;
+        assert_int_equal(FEED(.type = again), RBI_STREAM_DO_SEND_OPEN);
+        assert_int_equal(FEED(.type = RBI_STREAM_IN_REFUSED, .attempt = attempt, .code = -7), 0);
+        assert_int_equal(stream.state, RBI_STREAM_HELD);
+        last = rbi_stream_deadline_ns(&stream) - now_ns;
+        waited += last;
+        now_ns = rbi_stream_deadline_ns(&stream) - 1;
+        assert_int_equal(FEED(.type = RBI_STREAM_IN_TICK), 0);
+        now_ns++;
+    }
+    assert_int_equal(last, RBI_STREAM_RETRY_MAX_NS);
+    assert_true(waited < 4 * SECOND);
+    /* Not for ever: 10 s after the cut it is over, whatever is under way. */
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_TICK), RBI_STREAM_DO_SEND_OPEN);
+    assert_int_equal(rbi_stream_deadline_ns(&stream), 11 * SECOND);
+    now_ns = 11 * SECOND;
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_TICK),
+                     RBI_STREAM_DO_END_LOCAL | RBI_STREAM_DO_FORGET);
+    assert_int_equal(act.reason, RBI_REASON_UNREACHABLE);
+}
+
+static void test_stream_both_open_the_same_pair(void **state)
+{
+    (void)state;
+    /* The lower host ignores the other's OPEN: the other will take its own. */
+    opener(LOW);
+    (void)FEED(.type = RBI_STREAM_IN_WAY);
+    assert_int_equal(feed(opening(&other, 1)), 0);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_OPENED, .attempt = 1, .theirs = other),
+                     RBI_STREAM_DO_ACCEPT);
+    assert_int_equal(feed(opening(&other, 2)), 0); /* late, by a slow way */
+    /* The higher host takes it, and forgets its own: its link is there already. */
+    opener(HIGH);
+    (void)FEED(.type = RBI_STREAM_IN_WAY);
+    assert_int_equal(feed(opening(&other, 1)),
+                     RBI_STREAM_DO_MOVE | RBI_STREAM_DO_ACCEPT | RBI_STREAM_DO_SEND_OPENED);
+    assert_false(stream.opener);
+    assert_int_equal(stream.id.life, other.life);
+    assert_int_equal(stream.id.number, other.number);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_OPENED, .attempt = 1), 0);
+    assert_int_equal(feed(opening(&other, 2)),
+                     RBI_STREAM_DO_MOVE | RBI_STREAM_DO_BACK | RBI_STREAM_DO_SEND_OPENED);
+    /* The lower one has sent none yet: it takes it as well. */
+    opener(LOW);
+    assert_int_equal(feed(opening(&other, 1)),
+                     RBI_STREAM_DO_MOVE | RBI_STREAM_DO_ACCEPT | RBI_STREAM_DO_SEND_OPENED);
+    /* An OPEN that stood and fails takes the other one with it. */
+    opener(LOW);
+    (void)FEED(.type = RBI_STREAM_IN_WAY);
+    (void)feed(opening(&other, 5));
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_REFUSED, .attempt = 1, .code = -7),
+                     RBI_STREAM_DO_SEND_REFUSED | RBI_STREAM_DO_REFUSE_LOCAL |
+                         RBI_STREAM_DO_FORGET);
+    assert_int_equal(act.id.number, other.number);
+    assert_int_equal(act.attempt, 5);
+    /* Of two whose endpoint has left meanwhile, one is for the other's OPEN to be made. */
+    opener(HIGH);
+    (void)FEED(.type = RBI_STREAM_IN_WAY);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_LEFT, .reason = RBI_REASON_LEFT), 0);
+    assert_int_equal(feed(opening(&other, 1)), RBI_STREAM_DO_FORGET | RBI_STREAM_DO_NEW);
+    opener(LOW);
+    (void)FEED(.type = RBI_STREAM_IN_WAY);
+    (void)FEED(.type = RBI_STREAM_IN_LEFT, .reason = RBI_REASON_LEFT);
+    assert_int_equal(feed(opening(&other, 1)), 0);
+}
+
+static void test_stream_another_one_of_the_same_pair(void **state)
+{
+    (void)state;
+    const struct rbi_stream_id next = {.life = 7, .number = 4};
+    const struct rbi_stream_id old = {.life = 7, .number = 2};
+    const unsigned replaced = RBI_STREAM_DO_SEND_CLOSE | RBI_STREAM_DO_END_LOCAL |
+                              RBI_STREAM_DO_FORGET | RBI_STREAM_DO_NEW;
+    accepted();
+    assert_int_equal(feed(opening(&old, 8)), 0); /* older than this stream */
+    assert_int_equal(feed(opening(&next, 1)), replaced);
+    assert_int_equal(act.reason, RBI_REASON_UNREACHABLE);
+    open_stream();
+    assert_int_equal(feed(opening(&other, 1)),
+                     0); /* the other side counted as far when it opened */
+    const struct rbi_stream_id newer = {.life = other.life, .number = other.number + 1};
+    assert_int_equal(feed(opening(&newer, 1)), replaced);
+    /* One that only waits for its lane to drain is left to it. */
+    accepted();
+    receive_line();
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_CLOSE, .position = 64), 0);
+    assert_int_equal(feed(opening(&next, 1)), RBI_STREAM_DO_NEW);
+    assert_int_equal(stream.state, RBI_STREAM_OPEN);
+    /* And what goes on with an unknown one is refused, whatever we have. */
+    accepted();
+    struct rbi_stream_input again = opening(&next, 1);
+    again.again = true;
+    assert_int_equal(feed(again), RBI_STREAM_DO_SEND_REFUSED);
+    assert_true(act.forgotten);
+    assert_int_equal(stream.state, RBI_STREAM_OPEN);
+}
+
+static void test_stream_ends_in_order(void **state)
+{
+    (void)state;
+    open_stream();
+    send_lines(2);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_SENT), 0); /* it has not left */
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_LEFT, .reason = RBI_REASON_LEFT), 0);
+    assert_true(rbi_stream_sends(&stream));
+    assert_true(rbi_stream_takes(&stream));
+    assert_true(rbi_stream_discards(&stream));
+    send_lines(1);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_SENT), RBI_STREAM_DO_SEND_CLOSE);
+    assert_int_equal(act.reason, RBI_REASON_LEFT);
+    assert_false(act.now);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_SENT), 0);
+    /* The CLOSE is lost: it is sent again, and what was not acknowledged before it. */
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_CUT), 0);
+    (void)FEED(.type = RBI_STREAM_IN_WAY);
+    assert_int_equal(
+        FEED(.type = RBI_STREAM_IN_OPENED, .attempt = 2, .expect = 128, .granted = 1000),
+        RBI_STREAM_DO_BACK);
+    send_lines(1);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_SENT), RBI_STREAM_DO_SEND_CLOSE);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_CLOSE, .settled = 192, .seen = 192),
+                     RBI_STREAM_DO_FORGET);
+    assert_int_equal(stream.tx.acked, 192);
+}
+
+static void test_stream_that_the_other_ends(void **state)
+{
+    (void)state;
+    accepted();
+    send_lines(4);
+    receive_line();
+    receive_line();
+    rbi_stream_rx_put(&stream.rx, 64);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_CLOSE, .reason = RBI_REASON_CRASHED,
+                          .position = 128, .settled = 64, .seen = 128),
+                     0);
+    assert_false(rbi_stream_sends(&stream));
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_DRAINED), 0); /* not yet */
+    rbi_stream_rx_put(&stream.rx, 128);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_DRAINED),
+                     RBI_STREAM_DO_SEND_CLOSE | RBI_STREAM_DO_END_LOCAL | RBI_STREAM_DO_FORGET);
+    assert_int_equal(act.reason, RBI_REASON_CRASHED);
+    assert_int_equal(act.seen, 128);
+    assert_int_equal(stream.tx.acked, 64);
+    /* At once, whatever waits; and what it says of the impossible is cut to what can be. */
+    accepted();
+    send_lines(4);
+    receive_line();
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_CLOSE, .reason = RBI_REASON_DENIED, .now = true,
+                          .position = 640, .settled = 64, .seen = 1024),
+                     RBI_STREAM_DO_SEND_CLOSE | RBI_STREAM_DO_END_LOCAL | RBI_STREAM_DO_FORGET);
+    assert_int_equal(act.seen, 256);
+    accepted();
+    send_lines(4);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_CLOSE, .now = true, .settled = 128, .seen = 0),
+                     RBI_STREAM_DO_SEND_CLOSE | RBI_STREAM_DO_END_LOCAL | RBI_STREAM_DO_FORGET);
+    assert_int_equal(act.seen, 128);
+}
+
+static void test_stream_end_that_makes_no_sense(void **state)
+{
+    (void)state;
+    const unsigned aborted =
+        RBI_STREAM_DO_SEND_CLOSE | RBI_STREAM_DO_END_LOCAL | RBI_STREAM_DO_FORGET;
+    accepted();
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_CLOSE, .position = 64), aborted); /* not received */
+    assert_int_equal(act.reason, RBI_REASON_BAD_PEER);
+    accepted();
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_CLOSE, .settled = 64), aborted); /* not sent */
+    accepted(); /* in the middle of a record */
+    assert_int_equal(rbi_stream_rx_data(&stream.rx, 0, 100, 0, 100, 24), RBI_STREAM_TAKE);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_CLOSE), aborted | RBI_STREAM_DO_DROP_PART);
+    accepted();
+    send_lines(2);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_BROKEN, .reason = RBI_REASON_BAD_PEER), aborted);
+    assert_true(act.now);
+    assert_int_equal(act.seen, 128);
+    /* Whoever has forgotten it knows nothing of what was seen. */
+    accepted();
+    send_lines(2);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_CLOSE, .forgotten = true, .settled = 640),
+                     RBI_STREAM_DO_END_LOCAL | RBI_STREAM_DO_FORGET);
+    assert_int_equal(act.reason, RBI_REASON_UNREACHABLE);
+    assert_int_equal(act.seen, 128);
+}
+
+static void test_stream_both_end(void **state)
+{
+    (void)state;
+    /* Ours is under way: the other's is no answer, but as good as one. */
+    open_stream();
+    (void)FEED(.type = RBI_STREAM_IN_LEFT, .reason = RBI_REASON_LEFT);
+    (void)FEED(.type = RBI_STREAM_IN_SENT);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_CLOSE), RBI_STREAM_DO_FORGET);
+    /* Ours has still to be sent: nobody is there to read what is before it. */
+    open_stream();
+    (void)FEED(.type = RBI_STREAM_IN_LEFT, .reason = RBI_REASON_LEFT);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_CLOSE),
+                     RBI_STREAM_DO_SEND_CLOSE | RBI_STREAM_DO_FORGET);
+    assert_true(act.now);
+    /* It leaves while its lane is drained. */
+    accepted();
+    receive_line();
+    (void)FEED(.type = RBI_STREAM_IN_CLOSE, .position = 64);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_LEFT, .reason = RBI_REASON_LEFT),
+                     RBI_STREAM_DO_SEND_CLOSE | RBI_STREAM_DO_FORGET);
+    assert_true(act.now);
+}
+
+static void test_stream_leaves_before_it_is_open(void **state)
+{
+    (void)state;
+    opener(LOW); /* nobody was asked */
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_LEFT, .reason = RBI_REASON_LEFT),
+                     RBI_STREAM_DO_FORGET);
+    opener(LOW); /* somebody was: he must be told when he answers */
+    (void)FEED(.type = RBI_STREAM_IN_WAY);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_LEFT, .reason = RBI_REASON_LEFT), 0);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_OPENED, .attempt = 1), RBI_STREAM_DO_SEND_CLOSE);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_CLOSE), RBI_STREAM_DO_FORGET);
+    opener(LOW);
+    (void)FEED(.type = RBI_STREAM_IN_WAY);
+    (void)FEED(.type = RBI_STREAM_IN_LEFT, .reason = RBI_REASON_LEFT);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_REFUSED, .attempt = 1), RBI_STREAM_DO_FORGET);
+    opener(LOW);
+    (void)FEED(.type = RBI_STREAM_IN_WAY);
+    (void)FEED(.type = RBI_STREAM_IN_LEFT, .reason = RBI_REASON_LEFT);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_CUT), RBI_STREAM_DO_FORGET);
+    acceptor();
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_LEFT, .code = -6),
+                     RBI_STREAM_DO_SEND_REFUSED | RBI_STREAM_DO_FORGET);
+    assert_int_equal(act.code, -6);
+}
+
+static void test_stream_leaves_at_once(void **state)
+{
+    (void)state;
+    open_stream();
+    send_lines(2);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_LEFT, .reason = RBI_REASON_DENIED, .now = true),
+                     RBI_STREAM_DO_SEND_CLOSE);
+    assert_true(act.now);
+    assert_false(rbi_stream_sends(&stream));
+    /* While there is no way it is said as soon as there is one. */
+    open_stream();
+    (void)FEED(.type = RBI_STREAM_IN_CUT);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_LEFT, .reason = RBI_REASON_DENIED, .now = true), 0);
+    (void)FEED(.type = RBI_STREAM_IN_WAY);
+    assert_int_equal(FEED(.type = RBI_STREAM_IN_OPENED, .attempt = 2),
+                     RBI_STREAM_DO_BACK | RBI_STREAM_DO_SEND_CLOSE);
+    assert_true(act.now);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stream_refused_at_the_beginning),
+        cmocka_unit_test(test_stream_open_again_over_another_connection),
+        cmocka_unit_test(test_stream_open_that_nobody_answers),
+        cmocka_unit_test(test_stream_acceptor_refuses),
+        cmocka_unit_test(test_stream_linked_after_a_cut),
+        cmocka_unit_test(test_stream_resumes_where_the_other_expects),
+        cmocka_unit_test(test_stream_impossible_positions),
+        cmocka_unit_test(test_stream_that_the_other_has_forgotten),
+        cmocka_unit_test(test_stream_without_a_way_asks_again_later),
+        cmocka_unit_test(test_stream_both_open_the_same_pair),
+        cmocka_unit_test(test_stream_another_one_of_the_same_pair),
+        cmocka_unit_test(test_stream_ends_in_order),
+        cmocka_unit_test(test_stream_that_the_other_ends),
+        cmocka_unit_test(test_stream_end_that_makes_no_sense),
+        cmocka_unit_test(test_stream_both_end),
+        cmocka_unit_test(test_stream_leaves_before_it_is_open),
+        cmocka_unit_test(test_stream_leaves_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
