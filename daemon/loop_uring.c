@@ -196,15 +196,23 @@ static unsigned uring_take(struct rbi_uring *state, struct rbi_uring_event *even
     return count;
 }
 
+/** Submits, and waits for a completion. A wait of no time would still cost a timer and a sleep. */
+static int uring_enter(struct rbi_uring *state, uint64_t timeout_ns)
+{
+    struct io_uring_cqe *cqe = NULL;
+    struct __kernel_timespec timeout = {.tv_sec = (long long)(timeout_ns / 1000000000U),
+                                        .tv_nsec = (long long)(timeout_ns % 1000000000U)};
+    return timeout_ns == 0
+               ? io_uring_submit_and_get_events(&state->ring)
+               : io_uring_submit_and_wait_timeout(&state->ring, &cqe, 1,
+                                                  timeout_ns == UINT64_MAX ? NULL : &timeout, NULL);
+}
+
 static int uring_turn(void *opaque, struct rbi_loop *loop, uint64_t timeout_ns)
 {
     struct rbi_uring *state = opaque;
     struct rbi_uring_event events[URING_BATCH];
-    struct io_uring_cqe *cqe = NULL;
-    struct __kernel_timespec timeout = {.tv_sec = (long long)(timeout_ns / 1000000000U),
-                                        .tv_nsec = (long long)(timeout_ns % 1000000000U)};
-    const int result = io_uring_submit_and_wait_timeout(
-        &state->ring, &cqe, 1, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL);
+    const int result = uring_enter(state, timeout_ns);
     if (result < 0 && result != -ETIME && !uring_passes(result)) {
         return result;
     }
