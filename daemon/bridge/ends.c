@@ -55,6 +55,7 @@ static void update(struct rbi_far_end *end)
 static int make(struct rbi_bridge *bridge,
                 struct rbi_far *far,
                 const struct rbi_remote *remote,
+                uint32_t uid,
                 bool imported,
                 struct rbi_far_end **out)
 {
@@ -67,7 +68,7 @@ static int make(struct rbi_bridge *bridge,
     end->pidf = remote->pidf;
     end->remote = *remote;
     end->imported = imported;
-    end->uid = UINT32_MAX;
+    end->uid = uid;
     rbi_list_init(&end->tunnels);
     rbi_list_init(&end->in_far);
     const struct rbi_proxy_spec spec = spec_of(end);
@@ -138,11 +139,7 @@ int rbi_far_end_caller(struct rbi_bridge *bridge,
         return -EINVAL;
     }
     remote.pidf.incarnation = who->pidf.incarnation;
-    const int result = make(bridge, far, &remote, false, out);
-    if (result == 0) {
-        (*out)->uid = uid;
-    }
-    return result;
+    return make(bridge, far, &remote, uid, false, out);
 }
 
 void rbi_far_ends_way(struct rbi_far *far)
@@ -191,7 +188,7 @@ static int import_add(void *context,
         end->remote = *remote; /* it has opened a stream here, and is exported as well */
         end->imported = true;
     } else if (result == 0) {
-        result = make(bridge, far, remote, true, &end);
+        result = make(bridge, far, remote, UINT32_MAX, true, &end);
     }
     if (result < 0) {
         return result;
