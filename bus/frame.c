@@ -63,7 +63,7 @@ static const struct rbi_frame_field dir_item_fields[] = {RBI_FRAME_FIELDS_dir_it
 #undef FIELD_OF
 
 static const struct rbi_frame_table tables[] = {
-#define TABLE(NAME, frame, value)                                                                  \
+#define TABLE(NAME, frame, value, what)                                                                  \
     [value] = {.name = #NAME,                                                                      \
                .fields = frame##_fields,                                                           \
                .count = RBI_ARRAY_SIZE(frame##_fields),                                            \

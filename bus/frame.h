@@ -48,25 +48,25 @@
 /** Largest body of a record: that of the largest lane. */
 #define RBI_FRAME_BODY_MAX (64U << 20)
 
-/* X(NAME, name, value): values are never reused. */
+/* X(NAME, name, value, what): values are never reused. */
 #define RBI_FRAME_TYPES(X)                                                                         \
-    X(HELLO, hello, 1)        /* first, both ways */                                               \
-    X(PING, ping, 2)          /* of the hosts */                                                   \
-    X(PONG, pong, 3)          /* says the same back */                                             \
-    X(BYE, bye, 4)            /* the connection ends in order */                                   \
-    X(EDGES, edges, 5)        /* flooded: replaces all edges of its origin */                      \
-    X(OPEN, open, 6)          /* a stream begins, or goes on over another connection */            \
-    X(OPENED, opened, 7)      /* answers OPEN */                                                   \
-    X(REFUSED, refused, 8)    /* answers OPEN */                                                   \
-    X(DATA, data, 9)          /* a record, or its beginning */                                     \
-    X(PIECE, piece, 10)       /* more of it, in order */                                           \
-    X(ACK, ack, 11)           /* cumulative, and how much more may come */                         \
-    X(CLOSE, close, 12)       /* the stream ends behind a position, or its way does */             \
-    X(DIR_ASK, dir_ask, 13)   /* for the instances that a host exports */                          \
-    X(DIR_ITEM, dir_item, 14) /* one of them (bus/remote.h) */
+    X(HELLO, hello, 1, "First, both ways.")                                                        \
+    X(PING, ping, 2, "Of the hosts; answered at once.")                                            \
+    X(PONG, pong, 3, "Says what PING said.")                                                       \
+    X(BYE, bye, 4, "The connection ends in order.")                                                \
+    X(EDGES, edges, 5, "Flooded: replaces all edges of its origin.")                               \
+    X(OPEN, open, 6, "A stream begins, or goes on over another connection.")                       \
+    X(OPENED, opened, 7, "Answers OPEN; its handle is the opener's.")                              \
+    X(REFUSED, refused, 8, "Answers OPEN.")                                                        \
+    X(DATA, data, 9, "A record, or its beginning.")                                                \
+    X(PIECE, piece, 10, "More of the record that DATA began, in order.")                           \
+    X(ACK, ack, 11, "What is done with, and how much more may come.")                              \
+    X(CLOSE, close, 12, "The stream ends behind a position, or its way does.")                     \
+    X(DIR_ASK, dir_ask, 13, "For the instances that a host exports.")                              \
+    X(DIR_ITEM, dir_item, 14, "One of them (bus/remote.h).")
 
 enum rbi_frame_type {
-#define RBI_FRAME_ENUM(NAME, name, value) RBI_FRAME_##NAME = (value),
+#define RBI_FRAME_ENUM(NAME, name, value, what) RBI_FRAME_##NAME = (value),
     RBI_FRAME_TYPES(RBI_FRAME_ENUM)
 #undef RBI_FRAME_ENUM
 };
@@ -234,7 +234,7 @@ struct rbi_frame_rest {
 };
 
 #define RBI_FRAME_MEMBER(kind, name, meaning) RBI_FRAME_C_##kind name;
-#define RBI_FRAME_STRUCT(NAME, name, value)                                                        \
+#define RBI_FRAME_STRUCT(NAME, name, value, what)                                                  \
     struct rbi_frame_##name {                                                                      \
         RBI_FRAME_FIELDS_##name(RBI_FRAME_MEMBER)                                                  \
     };
@@ -244,7 +244,7 @@ RBI_FRAME_TYPES(RBI_FRAME_STRUCT)
 
 /** Body of one frame: the variant that its type names. */
 union rbi_frame_body {
-#define RBI_FRAME_UNION(NAME, name, value) struct rbi_frame_##name name;
+#define RBI_FRAME_UNION(NAME, name, value, what) struct rbi_frame_##name name;
     RBI_FRAME_TYPES(RBI_FRAME_UNION)
 #undef RBI_FRAME_UNION
 };

@@ -146,7 +146,7 @@ struct golden {
 };
 
 static const struct golden goldens[] = {
-#define GOLDEN(NAME, name, value) {RBI_FRAME_##NAME, golden_##name, sizeof golden_##name},
+#define GOLDEN(NAME, name, value, what) {RBI_FRAME_##NAME, golden_##name, sizeof golden_##name},
     RBI_FRAME_TYPES(GOLDEN)
 #undef GOLDEN
 };
