@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Frames between hosts, one behind the other as a connection brings them. What is decoded must
- * encode to a frame that decodes to the same; what DATA, PIECE and ACK say without the table is what
- * they say with it; what is handed on by a host in between is what it was, but for the way.
+ * encode to a frame that decodes to the same; DATA, PIECE and ACK say the same without the table as
+ * with it; what is handed on by a host in between is what it was, but for the way.
  */
 #include "bus/frame.h"
 

@@ -242,8 +242,8 @@ static bool has_earlier(const struct host *host, const struct tunnel *tunnel)
 }
 
 /**
- * An opener that wants a way takes any that is there. Where nothing goes wrong there is only one: an
- * OPEN that is late by a slower one may make a link that ends at once, which cannot be helped.
+ * An opener that wants a way takes any that is there. Where nothing goes wrong there is only one:
+ * an OPEN that is late by a slower one may make a link that ends at once, which cannot be helped.
  */
 void tunnel_find_way(struct host *host, struct tunnel *tunnel)
 {
