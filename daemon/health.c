@@ -115,7 +115,7 @@ struct rbi_shield_turn rbi_health_turn(struct rbi_cluster_health *health)
 
 bool rbi_health_panics(const struct rbi_cluster *cluster)
 {
-    return cluster->health && rbi_shield_panics(&cluster->health->shield);
+    return cluster->panic.on || (cluster->health && rbi_shield_panics(&cluster->health->shield));
 }
 
 /* ---- sweeps ------------------------------------------------------------------------------- */

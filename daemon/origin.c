@@ -5,6 +5,7 @@
 #include "daemon/daemon.h"
 #include "daemon/hosts.h"
 #include "daemon/log.h"
+#include "daemon/policy.h"
 #include "daemon/request.h"
 
 #include <errno.h>
@@ -164,6 +165,31 @@ void rbi_origin_describe(const struct rbi_endpoint *endpoint, struct rbi_directo
     out->host = origin->number;
     out->flags = origin->stale ? RBI_INSTANCE_STALE : 0;
     out->reported = endpoint->seen.weight_given ? 0 : origin->reported;
+}
+
+static bool origin_is_chosen(const struct rbi_endpoint *endpoint)
+{
+    return endpoint->visible && (endpoint->seen.override & RBI_OVERRIDE_ISOLATED) == 0 &&
+           (endpoint->state == RBI_ENDPOINT_READY || endpoint->state == RBI_ENDPOINT_BUSY);
+}
+
+void rbi_origin_judge(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
+{
+    uint64_t healthy = 0;
+    uint64_t total = 0;
+    bool any = false;
+    for (uint32_t i = 0; i < cluster->member_count; i++) {
+        const struct rbi_endpoint *member = cluster->members[i];
+        if (!origin_is_chosen(member)) {
+            continue;
+        }
+        const uint32_t health = rbi_origin_health(member);
+        any = any || member->origin;
+        total += member->seen.weight;
+        healthy += health == RBI_HEALTH_OK || health == RBI_HEALTH_RAMP ? member->seen.weight : 0;
+    }
+    (void)rbi_panic_step(&cluster->panic, &rbi_daemon_policy(daemon, cluster)->panic, healthy,
+                         any ? total : 0);
 }
 
 struct rbi_endpoint *rbi_origin_find_hidden(const struct rbi_daemon *daemon,

@@ -19,6 +19,7 @@
 #include "bus/directory.h"
 #include "bus/wire.h"
 
+struct rbi_cluster;
 struct rbi_daemon;
 struct rbi_endpoint;
 struct rbi_peer;
@@ -55,6 +56,12 @@ void rbi_origin_deinit(struct rbi_endpoint *endpoint);
 void rbi_origin_describe(const struct rbi_endpoint *endpoint, struct rbi_directory_instance *out);
 /** Its health as others are told: that of its own daemon, or worse. Of any endpoint. */
 uint32_t rbi_origin_health(const struct rbi_endpoint *endpoint);
+/**
+ * Judges whether too few of a cluster are healthy, those of other hosts counted: the shields here
+ * know only how calls from here ended. Does nothing with a cluster of local instances. Before its
+ * snapshot is written.
+ */
+void rbi_origin_judge(struct rbi_daemon *daemon, struct rbi_cluster *cluster);
 /** A hidden proxy with this address, which is in no cluster. Looks at all: for rare use. */
 struct rbi_endpoint *rbi_origin_find_hidden(const struct rbi_daemon *daemon,
                                             const struct rbi_endpoint *like);

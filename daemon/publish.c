@@ -278,6 +278,7 @@ int rbi_publish_cluster(struct rbi_daemon *daemon, struct rbi_cluster *cluster)
 {
     const uint64_t old_policy = publish_policy(daemon, cluster);
     rbi_reported_follow(daemon, cluster);
+    rbi_origin_judge(daemon, cluster);
     rbi_publish_table(daemon, cluster);
     int result = publish_write(&daemon->publish, cluster);
     if (result == RBI_PUBLISH_FULL) {

@@ -6,6 +6,7 @@
  * of what others may see goes through rbi_registry_show(), _update() and _hide(): they
  * write the directory first and tell the watchers then.
  */
+#include "bus/panic.h"
 #include "bus/wire.h"
 #include "daemon/absent.h"
 #include "daemon/endpoint.h"
@@ -38,6 +39,7 @@ struct rbi_cluster {
     struct rbi_cluster_table *table;    /* NULL: nobody sends to it by key */
     struct rbi_absent absent;           /* died just now, their slots wait */
     struct rbi_cluster_health *health;  /* NULL: nobody has called it yet */
+    struct rbi_panic panic;             /* with what other hosts say of theirs (origin.h) */
     struct rbi_list in_reported;        /* clusters that are weighed by reports */
     uint64_t alarm_generation;          /* of the rules that were looked at for it */
     struct rbi_list in_idle;            /* clusters without members, the oldest first */

@@ -244,6 +244,50 @@ static void test_changes_are_published(void **state)
     raw_close(&reader);
 }
 
+/** Says how well an instance is, by its own daemon. */
+static void tell_health(struct raw *far, uint32_t health)
+{
+    const struct rbi_wire_proxy proxy = {
+        .state = RBI_ENDPOINT_READY, .weight = 100, .health = health};
+    assert_int_equal(raw_send(far, RBI_WIRE_PROXY, &proxy, NULL, 0), 0);
+    settle(far);
+}
+
+static uint32_t halls_flags(void)
+{
+    struct rbi_directory_view view;
+    struct rbi_directory_cluster head;
+    const uint64_t id = rbi_cluster_id(HALL, strlen(HALL));
+    assert_int_equal(rbi_directory_view_init(&view, reader.directory.base, reader.directory.size),
+                     0);
+    assert_int_equal(rbi_directory_read(&view, id, &head, NULL, 0), RBI_DIRECTORY_ROOM);
+    return head.flags;
+}
+
+/* All are shielded where they live: nobody here has called them, and somebody has to be tried. */
+static void test_panic_counts_what_other_hosts_say(void **state)
+{
+    struct rbi_directory_instance all[2];
+    struct raw far;
+    struct raw near;
+    up(state, "clusters: [{match: \"/**\", panic: {enter: 50%, leave: 60%}}]\n");
+    proxy_up(&far, HALL_1, "beta", 7);
+    assert_int_equal(halls_flags(), 0);
+    tell_health(&far, RBI_HEALTH_OPEN);
+    assert_int_equal(halls_flags(), RBI_CLUSTER_PANIC);
+    assert_int_equal(halls(all, 2), 1);
+    assert_int_equal(all[0].health, RBI_HEALTH_OPEN); /* which stays the truth */
+    assert_int_equal(raw_up(&near, loops_cluster.socket, HALL_2), 0);
+    assert_int_equal(halls_flags(), RBI_CLUSTER_PANIC); /* half is not enough to leave it */
+    tell_health(&far, RBI_HEALTH_OK);
+    assert_int_equal(halls_flags(), 0);
+    tell_health(&far, RBI_HEALTH_OPEN);
+    assert_int_equal(halls_flags(), 0); /* and enough not to enter it */
+    raw_close(&near);
+    raw_close(&far);
+    raw_close(&reader);
+}
+
 static void test_hidden_ones_ask_and_are_not_found(void **state)
 {
     struct rbi_directory_instance one;
@@ -482,6 +526,7 @@ int main(void)
         LOOPS_TEST(test_only_the_bridge_may, "epoll"),
         LOOPS_TEST(test_senseless_proxies_are_refused, "epoll"),
         LOOPS_BOTH(test_changes_are_published),
+        LOOPS_TEST(test_panic_counts_what_other_hosts_say, "epoll"),
         LOOPS_BOTH(test_hidden_ones_ask_and_are_not_found),
         LOOPS_TEST(test_both_ends_know_that_it_is_relayed, "epoll"),
         LOOPS_BOTH(test_local_instance_goes_before_a_proxy),
