@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/bridge_process.h"
 
+#include "daemon/bridge_mark.h"
 #include "daemon/centre_store.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
+#include "daemon/process.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -102,17 +104,23 @@ static int process_spawn(const char *program, char *const *arguments, pid_t *pid
 
 /* ---- its end --------------------------------------------------------------------------------- */
 
+/** Of one that is not our child, nobody tells us how it ended. */
 static void process_log_end(const struct rbi_bridge_process *process, int status, uint64_t lived_ns)
 {
-    const bool killed = WIFSIGNALED(status);
+    char how[32] = "status=unknown";
+    if (!process->adopted) {
+        const bool killed = WIFSIGNALED(status);
+        (void)snprintf(how, sizeof(how), "%s=%d", killed ? "signal" : "status",
+                       killed ? WTERMSIG(status) : WEXITSTATUS(status));
+    }
     rbi_log(process->stopping ? RBI_LOG_INFO : RBI_LOG_ERROR, "bridge_ended",
-            "pid=%d %s=%d lived_ms=%" PRIu64 " asked=%s", (int)process->pid,
-            killed ? "signal" : "status", killed ? WTERMSIG(status) : WEXITSTATUS(status),
-            lived_ns / 1000000, process->stopping ? "yes" : "no");
+            "pid=%d %s lived_ms=%" PRIu64 " asked=%s", (int)process->pid, how, lived_ns / 1000000,
+            process->stopping ? "yes" : "no");
 }
 
-static void process_forget(struct rbi_bridge_process *process)
+static void process_forget(struct rbi_daemon *daemon)
 {
+    struct rbi_bridge_process *process = &daemon->bridge;
     rbi_loop_remove(&process->source);
     if (process->pidfd >= 0) {
         (void)close(process->pidfd);
@@ -120,6 +128,28 @@ static void process_forget(struct rbi_bridge_process *process)
     process->pidfd = -1;
     process->pid = 0;
     process->stopping = false;
+    process->adopted = false;
+    rbi_bridge_mark_remove(daemon->listener.path);
+}
+
+/** @return whether it has ended; @p status is set for a child */
+static bool process_has_ended(const struct rbi_bridge_process *process, int *status)
+{
+    if (!process->adopted) {
+        return waitpid(process->pid, status, WNOHANG) == process->pid;
+    }
+    struct pollfd ended = {.fd = process->pidfd, .events = POLLIN};
+    return poll(&ended, 1, 0) == 1;
+}
+
+/** By its descriptor, where there is one: the number of one that is no child may be another's. */
+static void process_signal(const struct rbi_bridge_process *process, int number)
+{
+    if (process->pidfd < 0 ||
+        (syscall(SYS_pidfd_send_signal, process->pidfd, number, NULL, 0) < 0 &&
+         !process->adopted)) {
+        (void)kill(process->pid, number);
+    }
 }
 
 static bool process_wanted(const struct rbi_daemon *daemon)
@@ -146,7 +176,7 @@ static bool process_reap(struct rbi_daemon *daemon)
 {
     struct rbi_bridge_process *process = &daemon->bridge;
     int status = 0;
-    if (process->pid == 0 || waitpid(process->pid, &status, WNOHANG) != process->pid) {
+    if (process->pid == 0 || !process_has_ended(process, &status)) {
         return false;
     }
     const uint64_t lived_ns = rbi_loop_now_ns(daemon->loop) - process->started_ns;
@@ -154,7 +184,7 @@ static bool process_reap(struct rbi_daemon *daemon)
     process_log_end(process, status, lived_ns);
     rbi_loop_timer_cancel(daemon->loop, &process->kill_timer);
     rbi_loop_timer_cancel(daemon->loop, &process->look_timer);
-    process_forget(process);
+    process_forget(daemon);
     if (lived_ns >= RBI_BRIDGE_PROCESS_GOOD_NS) {
         process->backoff_ns = 0;
     }
@@ -177,6 +207,32 @@ static void process_look(void *context)
         rbi_loop_timer_set(daemon->loop, &daemon->bridge.look_timer,
                            rbi_loop_now_ns(daemon->loop) + LOOK_NS, process_look, daemon);
     }
+}
+
+/* ---- taking over ----------------------------------------------------------------------------- */
+
+/** @return whether the bridge of the daemon before lives, and is ours from now on */
+static bool process_adopt(struct rbi_daemon *daemon, struct rbi_bridge_mark *mark)
+{
+    struct rbi_bridge_process *process = &daemon->bridge;
+    if (!rbi_bridge_mark_read(daemon->listener.path, mark)) {
+        return false;
+    }
+    const int pidfd = (int)syscall(SYS_pidfd_open, mark->pid, 0);
+    /* Looked at behind it: what the descriptor is of began when it says. */
+    if (pidfd < 0 || rbi_process_started((uint32_t)mark->pid) != mark->started ||
+        rbi_loop_add(daemon->loop, &process->source, pidfd, RBI_LOOP_IN, process_ready, daemon) <
+            0) {
+        if (pidfd >= 0) {
+            (void)close(pidfd);
+        }
+        return false;
+    }
+    process->pid = mark->pid;
+    process->pidfd = pidfd;
+    process->adopted = true;
+    process->started_ns = rbi_loop_now_ns(daemon->loop);
+    return true;
 }
 
 /* ---- its beginning --------------------------------------------------------------------------- */
@@ -218,6 +274,14 @@ static void process_start(void *context)
     process->pid = pid;
     process->stopping = false;
     process->starts++;
+    const struct rbi_bridge_mark mark = {.pid = pid,
+                                         .started = rbi_process_started((uint32_t)pid),
+                                         .fingerprint = rbi_bridge_mark_of(&daemon->config.bridge)};
+    const int marked = rbi_bridge_mark_write(daemon->listener.path, &mark);
+    if (marked < 0) {
+        rbi_log(RBI_LOG_WARNING, "bridge_not_marked", "file=%s.child error=\"%s\"",
+                daemon->listener.path, rbi_log_errno(-marked));
+    }
     rbi_log(RBI_LOG_INFO, "bridge_spawned", "program=%s pid=%d starts=%" PRIu64, program, (int)pid,
             process->starts);
     process_watch(daemon);
@@ -231,7 +295,7 @@ static void process_kill(void *context)
     if (daemon->bridge.pid != 0) {
         rbi_log(RBI_LOG_WARNING, "bridge_killed", "pid=%d why=\"it does not end\"",
                 (int)daemon->bridge.pid);
-        (void)kill(daemon->bridge.pid, SIGKILL);
+        process_signal(&daemon->bridge, SIGKILL);
     }
 }
 
@@ -244,7 +308,7 @@ static void process_ask_to_end(struct rbi_daemon *daemon)
         return;
     }
     process->stopping = true;
-    (void)kill(process->pid, SIGTERM);
+    process_signal(process, SIGTERM);
     rbi_loop_timer_set(daemon->loop, &process->kill_timer,
                        rbi_loop_now_ns(daemon->loop) + RBI_BRIDGE_PROCESS_STOP_NS, process_kill,
                        daemon);
@@ -254,9 +318,22 @@ static void process_ask_to_end(struct rbi_daemon *daemon)
 static bool process_is_another(const struct rbi_bridge_config *before,
                                const struct rbi_bridge_config *now)
 {
-    return strcmp(before->host, now->host) != 0 || before->insecure != now->insecure ||
-           before->listen_count != now->listen_count ||
-           memcmp(before->listen, now->listen, sizeof(now->listen)) != 0;
+    return rbi_bridge_mark_of(before) != rbi_bridge_mark_of(now);
+}
+
+void rbi_bridge_process_begin(struct rbi_daemon *daemon)
+{
+    struct rbi_bridge_mark mark = {.pid = 0};
+    if (!process_adopt(daemon, &mark)) {
+        rbi_bridge_process_follow(daemon, &daemon->config.bridge);
+        return;
+    }
+    rbi_log(RBI_LOG_INFO, "bridge_adopted", "pid=%d", (int)mark.pid);
+    if (!process_wanted(daemon) || mark.fingerprint != rbi_bridge_mark_of(&daemon->config.bridge)) {
+        process_ask_to_end(daemon); /* what it is to be has changed meanwhile */
+    } else {
+        process_signal(&daemon->bridge, SIGHUP);
+    }
 }
 
 void rbi_bridge_process_follow(struct rbi_daemon *daemon, const struct rbi_bridge_config *before)
@@ -266,7 +343,7 @@ void rbi_bridge_process_follow(struct rbi_daemon *daemon, const struct rbi_bridg
         (process->pid != 0 && process_is_another(before, &daemon->config.bridge))) {
         process_ask_to_end(daemon); /* another is started behind it, if one is wanted */
     } else if (process->pid != 0) {
-        (void)kill(process->pid, SIGHUP); /* also for files that it names */
+        process_signal(process, SIGHUP); /* also for files that it names */
     } else {
         process->backoff_ns = 0; /* whatever it was, it may be mended */
         process_start_later(daemon, 0);
@@ -289,15 +366,15 @@ void rbi_bridge_process_deinit(struct rbi_daemon *daemon)
     if (process->pid == 0) {
         return;
     }
-    while (waitpid(process->pid, &status, WNOHANG) == 0) {
+    while (!process_has_ended(process, &status)) {
         if (left_ms < step_ms) {
             process_kill(daemon);
-            (void)waitpid(process->pid, &status, 0);
-            break;
+            left_ms =
+                RBI_BRIDGE_PROCESS_STOP_NS / 1000000; /* it is a matter of the kernel by now */
         }
         (void)poll(NULL, 0, (int)step_ms);
         left_ms -= step_ms;
     }
     process_log_end(process, status, rbi_loop_now_ns(daemon->loop) - process->started_ns);
-    process_forget(process);
+    process_forget(daemon);
 }

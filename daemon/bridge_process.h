@@ -9,8 +9,9 @@
  *
  *   ringbus-bridge --config FILE --socket SOCKET --folder FOLDER --child
  *
- * --child: it ends with the daemon, whatever ends that, so that there are never two. The program is
- * the one beside ringbusd's own file, or $RINGBUS_BRIDGE.
+ * A daemon that is killed leaves it behind, with all links to other hosts; the next daemon takes it
+ * over (bridge_mark.h), so these go on as links do. --child: without a daemon for too long it ends
+ * by itself. The program is the one beside ringbusd's own file, or $RINGBUS_BRIDGE.
  */
 #include "daemon/loop.h"
 
@@ -30,6 +31,7 @@ struct rbi_bridge_process {
     pid_t pid;     /* 0: none runs */
     int pidfd;     /* -1 when the kernel gives none: it is looked at now and then */
     bool stopping; /* it was told to */
+    bool adopted;  /* the daemon before has started it: it is not our child */
     uint64_t started_ns;
     uint64_t backoff_ns;
     uint64_t starts;
@@ -44,6 +46,8 @@ struct rbi_bridge_process {
         .pidfd = -1                                                                                \
     }
 
+/** The daemon begins: takes over what the one before has left, or starts it, if it is wanted. */
+void rbi_bridge_process_begin(struct rbi_daemon *daemon);
 /** Does what the configuration says by now: starts it, stops it, or has it read that again. */
 void rbi_bridge_process_follow(struct rbi_daemon *daemon, const struct rbi_bridge_config *before);
 /** The daemon stops: tells it to end. Does nothing when none runs. */

@@ -229,7 +229,7 @@ int rbi_daemon_run(struct rbi_daemon *daemon)
             daemon->listener.path, rbi_loop_backend(daemon->loop),
             daemon->config_path ? daemon->config_path : "none");
     rbi_notify("READY=1");
-    rbi_bridge_process_follow(daemon, &daemon->config.bridge);
+    rbi_bridge_process_begin(daemon);
     const int result = rbi_loop_run(daemon->loop);
     return result < 0 ? daemon_failed("wait", result) : 0;
 }

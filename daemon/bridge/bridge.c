@@ -150,6 +150,7 @@ int rbi_bridge_init(struct rbi_bridge *bridge,
                                   .loop = options->loop,
                                   .socket = options->socket,
                                   .folder = options->folder,
+                                  .orphan_ns = options->orphan_ns,
                                   .self = rbi_host_id(config->host, strlen(config->host)),
                                   .incarnation = new_incarnation(options->loop)};
     rbi_list_init(&bridge->neighbours);

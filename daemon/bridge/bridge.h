@@ -73,12 +73,15 @@ struct rbi_bridge {
     struct rbi_export *export;
     struct rbi_import_desk *import;
     struct rbi_bridge_counters counters;
+    uint64_t orphan_ns; /* as in the options */
+    struct rbi_loop_timer orphan_timer;
 };
 
 struct rbi_bridge_options {
     struct rbi_loop *loop;
     const char *socket; /* of the daemon */
     const char *folder; /* for what is known of others, or NULL */
+    uint64_t orphan_ns; /* ends after so long without the daemon; 0: never */
 };
 
 /**

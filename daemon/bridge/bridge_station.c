@@ -44,9 +44,26 @@ void rbi_bridge_pump(struct rbi_bridge *bridge)
     }
 }
 
+static void orphaned(void *context)
+{
+    struct rbi_bridge *bridge = context;
+    rbi_log(RBI_LOG_WARNING, "orphaned", "socket=%s effect=\"this bridge ends\"", bridge->socket);
+    rbi_loop_stop(bridge->loop);
+}
+
+/** Links go on without the daemon, and the next one takes us over; but not for ever. */
+static void wait_for_daemon(struct rbi_bridge *bridge)
+{
+    if (bridge->orphan_ns != 0) {
+        rbi_loop_timer_set(bridge->loop, &bridge->orphan_timer,
+                           rbi_bridge_now_ns(bridge) + bridge->orphan_ns, orphaned, bridge);
+    }
+}
+
 static void on_joined(void *context)
 {
     struct rbi_bridge *bridge = context;
+    rbi_loop_timer_cancel(bridge->loop, &bridge->orphan_timer);
     rbi_log(RBI_LOG_INFO, "daemon_joined", "socket=%s", bridge->socket);
     rbi_flood_tell_daemon(bridge);
     rbi_status_tell(bridge);
@@ -54,8 +71,9 @@ static void on_joined(void *context)
 
 static void on_lost(void *context)
 {
-    const struct rbi_bridge *bridge = context;
+    struct rbi_bridge *bridge = context;
     rbi_log(RBI_LOG_WARNING, "daemon_lost", "socket=%s", bridge->socket);
+    wait_for_daemon(bridge);
 }
 
 static void on_way(void *context, const char *host, const char *next, uint32_t cost, uint32_t hops)
@@ -93,6 +111,7 @@ static const struct rbi_station_events events = {.on_joined = on_joined,
 
 int rbi_bridge_station_start(struct rbi_bridge *bridge)
 {
+    wait_for_daemon(bridge);
     return rbi_station_new(bridge->loop, bridge->socket, &bridge->config, bridge->incarnation,
                            &events, bridge, &bridge->station);
 }
@@ -107,6 +126,7 @@ void rbi_bridge_station_stop(struct rbi_bridge *bridge)
 {
     rbi_loop_timer_cancel(bridge->loop, &bridge->look_timer);
     rbi_loop_timer_cancel(bridge->loop, &bridge->pump_timer);
+    rbi_loop_timer_cancel(bridge->loop, &bridge->orphan_timer);
     rbi_station_free(bridge->station);
     bridge->station = NULL;
     bridge->directory = NULL;

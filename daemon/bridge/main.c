@@ -10,9 +10,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+
+/* Started by ringbusd, which comes back within this time or was stopped for good. */
+#define ORPHAN_NS (UINT64_C(30) * 1000 * 1000 * 1000)
 
 static const char usage[] =
     "Usage: ringbus-bridge --config FILE [OPTION]...\n"
@@ -22,7 +24,7 @@ static const char usage[] =
     "  --config FILE     configuration (YAML), the same as ringbusd's\n"
     "  --socket PATH     of ringbusd; default as for ringbusd\n"
     "  --folder PATH     where what is known of other hosts is kept; default: nowhere\n"
-    "  --child           end when the process that has started this one ends\n"
+    "  --child           end by itself when there is no ringbusd for 30 s\n"
     "  --version         print the version and exit\n"
     "  --help            print this and exit\n"
     "\n"
@@ -151,17 +153,12 @@ static int watch_signals(struct program *program)
                               RBI_LOOP_IN, on_signal, program);
 }
 
-/* @return whether whoever has started us is still there */
-static bool tie_to_parent(const struct program *program)
-{
-    const pid_t parent = getppid();
-    return !program->child || (prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent);
-}
-
 static int run(struct program *program)
 {
-    const struct rbi_bridge_options options = {
-        .loop = program->loop, .socket = program->socket, .folder = program->folder};
+    const struct rbi_bridge_options options = {.loop = program->loop,
+                                               .socket = program->socket,
+                                               .folder = program->folder,
+                                               .orphan_ns = program->child ? ORPHAN_NS : 0};
     int result = watch_signals(program);
     if (result == 0) {
         result = rbi_bridge_init(&program->bridge, &program->config.bridge, &options);
@@ -187,7 +184,7 @@ int main(int argc, char **argv)
     }
     rbi_log_init();
     rbi_config_defaults(&program.config);
-    if (!tie_to_parent(&program) || read_config(&program, &program.config) != 0) {
+    if (read_config(&program, &program.config) != 0) {
         return 1;
     }
     rbi_log_set_level(program.config.daemon.log_level);

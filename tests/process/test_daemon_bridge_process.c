@@ -3,6 +3,7 @@
  * ringbusd starts, watches and stops a bridge: with a script in its place, that writes down how it
  * was started and what it was told (issue 6; scenario group I: a bridge that dies).
  */
+#include "daemon/process.h"
 #include "support/loops.h"
 
 #include <signal.h>
@@ -75,6 +76,18 @@ static void await_lines(const char *end, unsigned count)
     fail_msg("%u lines of \"%s\" have not come", count, end);
 }
 
+/** Waits until the daemon has said so often that it has started one, and noted which. */
+static void await_spawned(unsigned count)
+{
+    for (unsigned i = 0; i < 2000; i++) {
+        if (cluster_log_count(&loops_cluster, "event=bridge_spawned") >= count) {
+            return;
+        }
+        test_sleep_ms(5);
+    }
+    fail_msg("not started %u times", count);
+}
+
 /** Number of the process that was started last. */
 static pid_t last_pid(void)
 {
@@ -88,7 +101,7 @@ static pid_t last_pid(void)
 static void await_gone(pid_t pid)
 {
     for (unsigned i = 0; i < 2000; i++) {
-        if (kill(pid, 0) < 0) {
+        if (rbi_process_started((uint32_t)pid) == 0) { /* whoever is to collect it may be slow */
             return;
         }
         test_sleep_ms(5);
@@ -202,6 +215,89 @@ static void test_one_that_does_not_end_is_killed(void **state)
     assert_true(cluster_log_wait(&loops_cluster, "signal=9", 2000));
 }
 
+/* A daemon that is killed leaves it to the next one, which watches it as its own. */
+static void test_next_daemon_takes_it_over(void **state)
+{
+    char mark[160];
+    up(state, BRIDGE(""), WAITS);
+    await_lines(".ready", 1);
+    await_spawned(1);
+    const pid_t pid = last_pid();
+    cluster_kill(&loops_cluster);
+    assert_int_equal(kill(pid, 0), 0);
+    assert_int_equal(cluster_start(&loops_cluster), 0);
+    assert_true(cluster_log_wait(&loops_cluster, "event=bridge_adopted", 2000));
+    await_lines(".again", 1); /* it reads again what may have changed */
+    assert_int_equal(lines("", NULL, 0), 1);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_true(cluster_log_wait(&loops_cluster, "event=bridge_ended pid=", 2000));
+    assert_int_equal(cluster_log_count(&loops_cluster, "status=unknown"), 1);
+    await_lines(".ready", 2);
+    await_spawned(2);
+    /* One that is dead by then is not looked for. */
+    cluster_kill(&loops_cluster);
+    assert_int_equal(kill(last_pid(), SIGKILL), 0);
+    assert_int_equal(cluster_start(&loops_cluster), 0);
+    await_lines(".ready", 3);
+    await_spawned(3);
+    assert_int_equal(cluster_log_count(&loops_cluster, "event=bridge_adopted"), 1);
+    /* Stopped in order it is told as a child is, and nothing is left for the next. */
+    cluster_kill(&loops_cluster);
+    assert_int_equal(cluster_start(&loops_cluster), 0);
+    const pid_t last = last_pid();
+    assert_int_equal(cluster_stop(&loops_cluster), 0);
+    assert_int_equal(lines(".told", NULL, 0), 1);
+    await_gone(last);
+    (void)snprintf(mark, sizeof(mark), "%s.child", loops_cluster.socket);
+    assert_int_equal(access(mark, F_OK), -1);
+}
+
+static void test_what_has_changed_meanwhile_counts(void **state)
+{
+    char text[1024];
+    up(state, BRIDGE(""), WAITS);
+    await_lines(".ready", 1);
+    await_spawned(1);
+    const pid_t first = last_pid();
+    cluster_kill(&loops_cluster);
+    (void)snprintf(text, sizeof(text), "%s", BRIDGE(", listen: [\"127.0.0.1:0\"]"));
+    assert_int_equal(cluster_configure(&loops_cluster, text), 0);
+    assert_int_equal(cluster_start(&loops_cluster), 0);
+    await_lines(".ready", 2); /* another listener: another bridge */
+    await_gone(first);
+    await_spawned(2);
+    const pid_t second = last_pid();
+    cluster_kill(&loops_cluster);
+    assert_int_equal(cluster_configure(&loops_cluster, "{}"), 0);
+    assert_int_equal(cluster_start(&loops_cluster), 0);
+    await_gone(second);
+    assert_int_equal(lines("", NULL, 0), 2);
+}
+
+/* A number without the time that belongs to it is nobody's. */
+static void test_marks_that_are_none(void **state)
+{
+    char mark[160];
+    const char *const texts[] = {"", "x", "1 1 1\n", "%d 1 1\n", "-5 1 1\n"};
+    assert_int_equal(loops_make(state, "", BRIDGE("")), 0);
+    make_script(WAITS);
+    (void)snprintf(mark, sizeof(mark), "%s.child", loops_cluster.socket);
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(texts); i++) {
+        FILE *file = fopen(mark, "w");
+        assert_non_null(file);
+        if (strchr(texts[i], '%')) {
+            assert_true(fprintf(file, "%d 1 1\n", (int)getpid()) > 0); /* must live on */
+        } else {
+            assert_true(fputs(texts[i], file) >= 0);
+        }
+        assert_int_equal(fclose(file), 0);
+        assert_int_equal(cluster_start(&loops_cluster), 0);
+        await_lines(".ready", i + 1);
+        assert_int_equal(cluster_stop(&loops_cluster), 0);
+    }
+    assert_int_equal(cluster_log_count(&loops_cluster, "event=bridge_adopted"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +307,9 @@ int main(void)
         LOOPS_TEST(test_status_is_told, "epoll"),
         LOOPS_BOTH(test_reload_follows_the_section),
         LOOPS_TEST(test_one_that_does_not_end_is_killed, "epoll"),
+        LOOPS_BOTH(test_next_daemon_takes_it_over),
+        LOOPS_TEST(test_what_has_changed_meanwhile_counts, "epoll"),
+        LOOPS_TEST(test_marks_that_are_none, "epoll"),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
