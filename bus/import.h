@@ -200,48 +200,48 @@ void rbi_import_configure(struct rbi_import *import,
 
 /** There is a way to a host, or none any more. Makes it known. @retval 0; -ENOSPC; -EINVAL us */
 RBI_MUST_CHECK int rbi_import_reach(
-    struct rbi_import *import, uint64_t host, const char *name, bool reachable, uint64_t now_ns);
+    struct rbi_import *import, uint64_t id, const char *name, bool reachable, uint64_t now_ns);
 /**
  * A host tells something of its instances.
  * @retval 0; -EPROTO the instance cannot be true: counted and left out, the rest holds; -ENOENT it
  *         cannot be reached as far as we know, so nobody has asked it
  */
 RBI_MUST_CHECK int rbi_import_item(struct rbi_import *import,
-                                   uint64_t host,
+                                   uint64_t id,
                                    const struct rbi_remote_item *item,
                                    uint64_t now_ns);
 /**
  * What lists the instances of a host (an outside registry, or its own exporter) cannot be asked,
  * though the host may be reached: all of it is STALE until the next whole answer.
  */
-void rbi_import_source_lost(struct rbi_import *import, uint64_t host, uint64_t now_ns);
+void rbi_import_source_lost(struct rbi_import *import, uint64_t id, uint64_t now_ns);
 /** What was under way to us may be lost: whether something is missing is asked for. */
-void rbi_import_way_changed(struct rbi_import *import, uint64_t host, uint64_t now_ns);
+void rbi_import_way_changed(struct rbi_import *import, uint64_t id, uint64_t now_ns);
 /** A host leaves in order: so do all of its instances, now. */
-void rbi_import_leave(struct rbi_import *import, uint64_t host, uint64_t now_ns);
+void rbi_import_leave(struct rbi_import *import, uint64_t id, uint64_t now_ns);
 /** From a file of an earlier life: STALE, until its host tells. @retval 0; -ENOSPC; -EINVAL;
  *  -EEXIST its host was heard of already, and knows better */
 RBI_MUST_CHECK int rbi_import_load(struct rbi_import *import,
-                                   uint64_t host,
+                                   uint64_t id,
                                    const char *name,
                                    const struct rbi_remote *remote,
                                    uint64_t now_ns);
 /** Its link ended, or its PONGs stay away: a second signal, of no use without the first. */
-void rbi_import_suspect(struct rbi_import *import, uint32_t entry, uint64_t now_ns);
+void rbi_import_suspect(struct rbi_import *import, uint32_t idx, uint64_t now_ns);
 /** It was heard of end to end: takes the suspicion back, which ends by itself after a grace. */
-void rbi_import_alive(struct rbi_import *import, uint32_t entry, uint64_t now_ns);
+void rbi_import_alive(struct rbi_import *import, uint32_t idx, uint64_t now_ns);
 /** Its host itself says that there is no such instance: both signals. */
-void rbi_import_dead(struct rbi_import *import, uint32_t entry, uint64_t now_ns);
+void rbi_import_dead(struct rbi_import *import, uint32_t idx, uint64_t now_ns);
 /** The daemon did not take it, a local instance has its path perhaps; it is tried again later. */
-void rbi_import_taken(struct rbi_import *import, uint32_t entry, uint64_t now_ns);
+void rbi_import_taken(struct rbi_import *import, uint32_t idx, uint64_t now_ns);
 /**
  * An operator confirms: who is out of sight is gone.
- * @param host    0: of all
+ * @param id      of the host; 0: of all
  * @param prefix  of paths
  * @return how many are removed by it
  */
 uint32_t rbi_import_confirm(struct rbi_import *import,
-                            uint64_t host,
+                            uint64_t id,
                             const char *prefix,
                             size_t prefix_length,
                             uint64_t now_ns);
@@ -260,7 +260,7 @@ uint64_t rbi_import_due_ns(const struct rbi_import *import);
 /* ---- looking ----------------------------------------------------------------------------- */
 
 /** The host, or NULL. */
-const struct rbi_import_host *rbi_import_host_find(const struct rbi_import *import, uint64_t host);
+const struct rbi_import_host *rbi_import_host_find(const struct rbi_import *import, uint64_t id);
 /** What is known of the instances of one host. */
 struct rbi_import_figures {
     uint32_t instances;   /* all of them */
@@ -270,7 +270,7 @@ struct rbi_import_figures {
 };
 /** Counts them: a look at each entry. All zero for a host that is not known. */
 void rbi_import_figures(const struct rbi_import *import,
-                        uint64_t host,
+                        uint64_t id,
                         struct rbi_import_figures *out);
 /** The entry that is registered under a path, or RBI_IMPORT_NONE. */
 uint32_t rbi_import_find(const struct rbi_import *import, const char *path, size_t length);

@@ -35,7 +35,7 @@ uint32_t rbi_import_unqueue(struct rbi_import *import);
 /** State, and whether it is out of sight, from what is known of it and its host. */
 void rbi_import_see(struct rbi_import *import, uint32_t idx);
 /** Some of a cluster went out of sight: are they too many? @param tell  the list itself said so */
-void rbi_import_guard(struct rbi_import *import, uint64_t cluster, bool tell, uint64_t now_ns);
+void rbi_import_guard(struct rbi_import *import, uint64_t id, bool tell, uint64_t now_ns);
 /** Retires one though its host has not said so: it lists it still, perhaps, and will not again. */
 void rbi_import_drop(struct rbi_import *import, uint32_t idx, uint32_t reason);
 /** Retires who has both signals, and finds out what is due when. */
@@ -53,8 +53,8 @@ uint32_t rbi_import_host(const struct rbi_import *import, uint64_t id);
 /** Whether the configuration wants it. */
 bool rbi_import_wanted(const struct rbi_import *import, const struct rbi_remote *remote);
 /** All of a host are seen anew, since something of the host itself has changed. */
-void rbi_import_see_host(struct rbi_import *import, uint32_t host, uint64_t now_ns);
+void rbi_import_see_host(struct rbi_import *import, uint32_t at, uint64_t now_ns);
 /** Its list is to be asked for: at once, or later if that does not help. */
-void rbi_import_want_list(struct rbi_import *import, uint32_t host, bool whole, uint64_t now_ns);
+void rbi_import_want_list(struct rbi_import *import, uint32_t at, bool whole, uint64_t now_ns);
 
 #endif

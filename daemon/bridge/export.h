@@ -52,9 +52,7 @@ void rbi_export_configure(struct rbi_export *export, const struct rbi_bridge_glo
  * A removal was announced by the daemon with its reason, which the directory does not keep: used
  * when the next look finds the instance gone. @param reason enum rbi_reason
  */
-void rbi_export_removed(struct rbi_export *export,
-                        const struct rbi_pidf *instance,
-                        uint32_t reason);
+void rbi_export_removed(struct rbi_export *export, const struct rbi_pidf *who, uint32_t reason);
 /**
  * Compares with the directory, and numbers what has changed.
  * @param settled  false: the daemon is new and not all have come back to it: nothing is found gone
@@ -71,11 +69,11 @@ bool rbi_export_again(const struct rbi_export *export);
 
 /** DIR_ASK of a host. It is told by rbi_export_pump(). @retval 0; -ENOSPC too many hosts */
 RBI_MUST_CHECK int rbi_export_ask(struct rbi_export *export,
-                                  uint64_t host,
+                                  uint64_t id,
                                   uint64_t known_incarnation,
                                   uint64_t known_revision);
 /** There is no way to a host any more: it asks again when there is. */
-void rbi_export_forget(struct rbi_export *export, uint64_t host);
+void rbi_export_forget(struct rbi_export *export, uint64_t id);
 /** Tells hosts what they lack, RBI_EXPORT_TURN items each. @return whether more would follow now */
 bool rbi_export_pump(struct rbi_export *export);
 

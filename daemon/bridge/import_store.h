@@ -71,7 +71,7 @@ void rbi_import_store_free(struct rbi_import_store *store);
 uint32_t
 rbi_import_store_load(struct rbi_import_store *store, rbi_import_store_row_fn row, void *context);
 /** A cluster has changed: its file is due. */
-void rbi_import_store_dirty(struct rbi_import_store *store, uint64_t cluster);
+void rbi_import_store_dirty(struct rbi_import_store *store, uint64_t id);
 /** Other times than RBI_IMPORT_STORE_EVERY_NS, from now on. For tests. */
 void rbi_import_store_every(struct rbi_import_store *store, uint64_t every_ns);
 /** Files that were written, and attempts that failed. */
