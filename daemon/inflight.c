@@ -110,7 +110,10 @@ int rbi_inflight_send(
     if (result < 0 || fd_count == 0) {
         return result;
     }
-    struct rbi_share *share = rbi_share_take(&inflight->users, peer->actor, fd_count);
+    /* What it has not read yet is another actor's, if it was found to be a bridge meanwhile: all of
+     * it is returned at once, so it is counted at one place. */
+    const uint32_t actor = peer->inflight.count > 0 ? peer->inflight.share->actor : peer->actor;
+    struct rbi_share *share = rbi_share_take(&inflight->users, actor, fd_count);
     if (share) { /* without memory for it they are not counted */
         peer->inflight.share = share;
         peer->inflight.count += fd_count;
