@@ -183,6 +183,16 @@ static void tell(struct rbi_desk *desk, struct rbi_half *half)
 {
     const struct rbi_desk_events *events = desk->events;
     desk->visited = half;
+    if (half->failed_due && half->introduced_due) {
+        rbi_half_free(half); /* nobody has heard of it */
+        return;
+    }
+    if (take(&half->introduced_due)) {
+        events->on_introduced(half->proxy, half);
+    }
+    if (desk->visited != half) {
+        return;
+    }
     if (take(&half->failed_due)) {
         events->on_failed(half, half->error, half->text);
         return;

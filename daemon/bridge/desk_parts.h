@@ -8,6 +8,7 @@
 #include "daemon/bridge/desk.h"
 #include "daemon/bridge/half.h"
 #include "daemon/bridge/proxy.h"
+#include "daemon/bridge/track.h"
 #include "daemon/bridge/uplink.h"
 #include "daemon/list.h"
 #include "daemon/map.h"
@@ -73,29 +74,31 @@ struct rbi_proxy {
 struct rbi_half {
     struct rbi_lane_tx tx;
     struct rbi_lane_rx rx;    /* up to where was sent on */
-    struct rbi_lane_rx trail; /* up to where was released */
+    struct rbi_lane_rx trail; /* up to where was released: its position alone */
+    struct rbi_track track;   /* what lies between the two */
     struct rbi_proxy *proxy;
     rbi_au64 *own_begun_pos;
     uint64_t begun; /* the last that was stored there, without its low bits */
     uint8_t phase;  /* enum rbi_half_phase */
     bool residue;   /* freed for its user; payloads are out */
     bool peer_sleeps;
-    bool held;       /* by rbi_half_hold() */
-    bool unrung;     /* in desk->dirty */
-    bool blocked;    /* a put found no room */
-    bool starved;    /* a lend found no chunk */
-    bool awaiting;   /* the peer is to read up to await_pos */
-    bool room_due;   /* on_room() is to be called whatever there is */
-    bool linked_due; /* on_linked() */
-    bool failed_due; /* on_failed(): error, text */
-    bool down_due;   /* on_down() */
-    bool read_out;   /* nothing of its lane counts any more */
-    bool hung_up;    /* the peer has ended its side of the bell */
-    bool broken;     /* it broke the protocol */
-    bool said_bye;   /* a DISCONNECT was put: nothing behind it counts */
-    bool limited;    /* not every method may be sent on it */
-    bool requester;  /* we have asked for it */
-    uint32_t quiet;  /* turns in a row that found nothing */
+    bool held;           /* by rbi_half_hold() */
+    bool unrung;         /* in desk->dirty */
+    bool blocked;        /* a put found no room */
+    bool starved;        /* a lend found no chunk */
+    bool awaiting;       /* the peer is to read up to await_pos */
+    bool room_due;       /* on_room() is to be called whatever there is */
+    bool introduced_due; /* on_introduced() */
+    bool linked_due;     /* on_linked() */
+    bool failed_due;     /* on_failed(): error, text */
+    bool down_due;       /* on_down() */
+    bool read_out;       /* nothing of its lane counts any more */
+    bool hung_up;        /* the peer has ended its side of the bell */
+    bool broken;         /* it broke the protocol */
+    bool said_bye;       /* a DISCONNECT was put: nothing behind it counts */
+    bool limited;        /* not every method may be sent on it */
+    bool requester;      /* we have asked for it */
+    uint32_t quiet;      /* turns in a row that found nothing */
     uint64_t want_bytes;
     uint64_t await_pos;
     uint64_t gave_ns; /* when it last gave a payload back, or had none */

@@ -228,6 +228,7 @@ static void leave_lists(struct rbi_half *half)
     rbi_list_remove(&half->unrung_node);
     rbi_list_remove(&half->news_node);
     half->failed_due = half->linked_due = half->down_due = half->room_due = false;
+    half->introduced_due = false;
     if (desk->visited == half) {
         desk->visited = NULL;
     }
@@ -241,6 +242,7 @@ static void drop_memory(struct rbi_half *half)
 {
     free(half->tx.inside);
     half->tx.inside = NULL;
+    rbi_track_deinit(&half->track);
     rbi_segment_deinit(&half->own_side);
     rbi_segment_deinit(&half->peer_side);
     rbi_segment_deinit(&half->peer_page);

@@ -86,8 +86,9 @@ RBI_MUST_CHECK int rbi_half_peek(struct rbi_half *half, struct rbi_lane_record *
 /**
  * Steps behind the peeked record, which is to be sent on now.
  * @retval 0
- * @retval 1  do not send it: the peer has given this half up and taken its records back.
- *            on_down(GIVEN_UP) follows
+ * @retval 1  do not send it: the peer has given this half up and taken its records back, and
+ *            on_down(GIVEN_UP) follows; or it has more payloads out than can be, and
+ *            on_down(BAD_PEER) does
  */
 RBI_MUST_CHECK int rbi_half_step(struct rbi_half *half, const struct rbi_lane_record *record);
 
@@ -116,12 +117,14 @@ RBI_MUST_CHECK int rbi_half_payload(struct rbi_half *half,
  * Everything before @p pos is the peer's again, payloads by reference included.
  * @param pos  from another host, so checked: the beginning of a record, at most rbi_half_pos()
  * @retval 0        also when it is behind us already
- * @retval -EPROTO  it is no such position
+ * @retval -EPROTO  it is no such position, and the other host's fault: what the peer writes into its
+ *                  lane has no part in it
  */
 RBI_MUST_CHECK int rbi_half_release(struct rbi_half *half, uint64_t pos);
 
 /**
- * Returns to a record, to send it again.
+ * Returns to a record, to send it again: the other host has nothing from there on, so that none of
+ * it counts as seen any more.
  * @param pos  checked likewise: from rbi_half_released() to rbi_half_pos()
  * @retval 0; -EPROTO
  */
@@ -208,7 +211,8 @@ struct rbi_half_taken {
     bool believed;    /* its words made sense; else read is the last that did, begun is written */
 };
 /**
- * Costs a look at two lines of the peer's. While it lives the answer is old at once; after
+ * Costs a look at two lines of the peer's; when its words make no sense on_down(BAD_PEER) follows.
+ * While it lives the answer is old at once; after
  * on_down() of a peer that is dead it is the last word: of all behind begun (and the one that was
  * running) it is certain that nobody has seen it.
  */

@@ -202,9 +202,8 @@ void rbi_half_taken(struct rbi_half *half, struct rbi_half_taken *out)
     const bool ahead = begun - out->read <= out->written - out->read;
     out->believed = sound && (ahead || (int64_t)(begun - out->read) < 0);
     out->begun = !out->believed ? out->written : ahead ? begun : out->read;
-    if (out->believed && ahead && (begun_raw & RBI_SIDE_BETWEEN) == 0) {
-        out->running = true;
-    } else {
-        out->running = false;
+    out->running = out->believed && ahead && (begun_raw & RBI_SIDE_BETWEEN) == 0;
+    if (!sound) {
+        (void)rbi_half_bad_peer(half);
     }
 }

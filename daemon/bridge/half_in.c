@@ -2,9 +2,9 @@
 /*
  * daemon/bridge/half_in.c - records that come from the local peer.
  *
- * Two cursors walk its lane: rx goes ahead as records are sent on, trail follows as the other host
- * has them. Whatever the second finds is looked at anew: nothing that the first has seen is relied
- * on, and nothing is kept of it.
+ * One cursor walks its lane, as records are sent on. Where they began, and which payloads they
+ * named, is kept here (half_track.c): what the peer writes into its lane meanwhile cannot make a
+ * position wrong that another host acknowledges, or a payload come back twice.
  */
 #include "bus/record_inline.h"
 #include "daemon/bridge/desk_parts.h"
@@ -12,17 +12,17 @@
 
 #include <errno.h>
 
-/** The next record of a cursor. @retval RBI_LANE_OK; RBI_LANE_EMPTY; -EPROTO; -errno */
-static int look(struct rbi_half *half, struct rbi_lane_rx *rx, struct rbi_lane_record *out)
+/** The next record. @retval RBI_LANE_OK; RBI_LANE_EMPTY; -EPROTO; -errno */
+static int look(struct rbi_half *half, struct rbi_lane_record *out)
 {
-    int r = rbi_lane_peek(rx, out);
-    if (RBI_LIKELY(r >= 0) || !rbi_lane_rx_is_shut(rx)) {
+    int r = rbi_lane_peek(&half->rx, out);
+    if (RBI_LIKELY(r >= 0) || !rbi_lane_rx_is_shut(&half->rx)) {
         return r;
     }
-    r = rbi_lane_peek_once(rx, out); /* READY, which lies in the first mapping as a rule */
+    r = rbi_lane_peek_once(&half->rx, out); /* READY, which lies in the first mapping as a rule */
     if (r == -EMSGSIZE) {
         r = rbi_half_open_rx(half);
-        r = r < 0 ? r : rbi_lane_peek(rx, out);
+        r = r < 0 ? r : rbi_lane_peek(&half->rx, out);
     }
     return r;
 }
@@ -46,12 +46,37 @@ int rbi_half_peek(struct rbi_half *half, struct rbi_lane_record *out)
     if (RBI_UNLIKELY(is_read_out(half))) {
         return RBI_LANE_EMPTY;
     }
-    const int r = look(half, &half->rx, out);
+    const int r = look(half, out);
     if (RBI_LIKELY(r >= 0)) {
         return r;
     }
     /* Memory that lacks now may be there in the next turn. */
     return r == -EPROTO ? rbi_half_bad_peer(half) : RBI_LANE_EMPTY;
+}
+
+/** Untrusted. @retval 0; -EPROTO it has none */
+static int reference_of(const struct rbi_lane_record *record, struct rbi_record_ref *out)
+{
+    const uint64_t head = RBI_RECORD_TAG + UINT64_C(8) * (record->meta >> 16 & 0xffU);
+    if ((record->meta >> 8 & RBI_RECORD_REF) == 0 || record->size != head + sizeof *out) {
+        return -EPROTO;
+    }
+    const unsigned char *at = record->body + head;
+    out->offset = rbi_record_word(at);
+    out->size = rbi_record_word(at + 8);
+    out->slot = rbi_record_word(at + 16);
+    return 0;
+}
+
+/** Notes which payload is to be given back. @retval 0; -EPROTO */
+static RBI_COLD int note_payload(struct rbi_half *half, const struct rbi_lane_record *record)
+{
+    struct rbi_record_ref ref;
+    const int r = reference_of(record, &ref);
+    if (r == 0 && rbi_track_put_slot(&half->track, half->rx.pos, (uint32_t)ref.slot) == 0) {
+        return 0;
+    }
+    return rbi_half_bad_peer(half); /* more are out than its ring has entries, or none is named */
 }
 
 int rbi_half_step(struct rbi_half *half, const struct rbi_lane_record *record)
@@ -67,6 +92,11 @@ int rbi_half_step(struct rbi_half *half, const struct rbi_lane_record *record)
         rbi_half_down(half, RBI_REASON_GIVEN_UP);
         return 1;
     }
+    if (RBI_UNLIKELY((record->meta >> 8 & RBI_RECORD_REF) != 0) &&
+        note_payload(half, record) != 0) {
+        return 1;
+    }
+    rbi_track_begin(&half->track, half->rx.pos);
     rbi_lane_advance(&half->rx, record);
     half->proxy->desk->figures.records_in++;
     half->proxy->desk->figures.bytes_in += record->size;
@@ -89,20 +119,6 @@ uint64_t rbi_half_peer_lane_bytes(const struct rbi_half *half)
 }
 
 /* ---- payloads by reference ----------------------------------------------------------------- */
-
-/** Untrusted. @retval 0; -EPROTO it has none */
-static int reference_of(const struct rbi_lane_record *record, struct rbi_record_ref *out)
-{
-    const uint64_t head = RBI_RECORD_TAG + UINT64_C(8) * (record->meta >> 16 & 0xffU);
-    if ((record->meta >> 8 & RBI_RECORD_REF) == 0 || record->size != head + sizeof *out) {
-        return -EPROTO;
-    }
-    const unsigned char *at = record->body + head;
-    out->offset = rbi_record_word(at);
-    out->size = rbi_record_word(at + 8);
-    out->slot = rbi_record_word(at + 16);
-    return 0;
-}
 
 int rbi_half_payload(struct rbi_half *half,
                      const struct rbi_lane_record *record,
@@ -128,54 +144,40 @@ int rbi_half_payload(struct rbi_half *half,
 
 /* ---- release, and back --------------------------------------------------------------------- */
 
-static void give_back(struct rbi_half *half, const struct rbi_lane_record *record)
-{
-    struct rbi_record_ref ref;
-    if (reference_of(record, &ref) == 0) {
-        /* Its own number in its own ring's terms: a wrong one is its own loss. */
-        rbi_returns_put(&half->returns, (uint32_t)ref.slot);
-    }
-}
-
 int rbi_half_release(struct rbi_half *half, uint64_t pos)
 {
     if ((int64_t)(pos - half->trail.pos) <= 0) {
         return pos % RBI_LINE == 0 ? 0 : -EPROTO;
     }
-    if ((int64_t)(pos - half->rx.pos) > 0) {
+    if ((int64_t)(pos - half->rx.pos) > 0 || !rbi_track_is_begin(&half->track, pos, half->rx.pos)) {
         return -EPROTO;
     }
-    while ((int64_t)(pos - half->trail.pos) > 0) {
-        struct rbi_lane_record record = {0};
-        if (look(half, &half->trail, &record) != RBI_LANE_OK || (int64_t)(pos - record.next) < 0) {
-            rbi_half_publish(half); /* up to where it was right */
-            return -EPROTO;
-        }
-        if (RBI_UNLIKELY((record.meta >> 8 & RBI_RECORD_REF) != 0)) {
-            give_back(half, &record);
-        }
-        rbi_lane_advance(&half->trail, &record);
+    uint32_t slot = 0;
+    while (rbi_track_take_slot(&half->track, pos, &slot)) {
+        rbi_returns_put(&half->returns, slot);
     }
+    rbi_track_forget(&half->track, half->trail.pos, pos);
+    half->trail.pos = pos;
     rbi_half_publish(half);
     return 0;
 }
 
 int rbi_half_back(struct rbi_half *half, uint64_t pos)
 {
-    struct rbi_lane_rx cursor = half->trail;
-    if ((int64_t)(pos - half->trail.pos) < 0 || (int64_t)(pos - half->rx.pos) > 0) {
+    if ((int64_t)(pos - half->trail.pos) < 0 || (int64_t)(pos - half->rx.pos) > 0 ||
+        !rbi_track_is_begin(&half->track, pos, half->rx.pos)) {
         return -EPROTO;
     }
-    while (cursor.pos != pos) {
-        struct rbi_lane_record record = {0};
-        const int r = look(half, &cursor, &record);
-        if (r != RBI_LANE_OK || (int64_t)(pos - record.next) < 0) {
-            return -EPROTO;
-        }
-        rbi_lane_advance(&cursor, &record);
-    }
+    rbi_track_drop_slots(&half->track, pos);
+    rbi_track_forget(&half->track, pos, half->rx.pos);
     half->rx.pos = pos;
-    rbi_desk_wake(half->proxy);
+    if ((int64_t)(half->begun - pos) > 0) {
+        half->begun = pos; /* the other host says that it has nothing from here on */
+        rbi_store_rlx(half->own_begun_pos, pos | RBI_SIDE_BETWEEN);
+    }
+    if (half->phase == RBI_HALF_LINKED) {
+        rbi_desk_wake(half->proxy);
+    }
     return 0;
 }
 

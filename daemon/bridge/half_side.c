@@ -51,7 +51,7 @@ static int wire_up(struct rbi_half *half, const struct rbi_side_geometry *theirs
     rbi_lane_tx_shut(&half->tx);
     rbi_lane_rx_shut(&half->rx);
     half->trail = half->rx;
-    return 0;
+    return rbi_track_init(&half->track, theirs->lane_capacity, half->proxy->desk->refs_per_link);
 }
 
 int rbi_half_attach(struct rbi_half *half, int fds[3], uint64_t side_bytes, uint64_t pool_bytes)
@@ -99,6 +99,5 @@ int rbi_half_open_rx(struct rbi_half *half)
     }
     rbi_segment_prefault(&half->peer_side, PREFAULT_MAX, false);
     rbi_lane_rx_open(&half->rx);
-    rbi_lane_rx_open(&half->trail);
     return 0;
 }

@@ -228,7 +228,8 @@ static void on_introduced(struct rbi_proxy *proxy,
     } else if (old != NULL && old->phase == RBI_HALF_INTRODUCED) {
         rbi_half_failed(old, RBI_CODE_PEER_GONE, "it asks anew");
     }
-    proxy->desk->events->on_introduced(proxy, half);
+    half->introduced_due = true; /* behind the end of the old one */
+    rbi_desk_tell(half);
 }
 
 static struct rbi_half *find_serial(const struct rbi_proxy *proxy, uint32_t serial)

@@ -156,8 +156,10 @@ int rbi_half_lend(struct rbi_half *half, uint64_t size, struct rbi_chunk *out)
     if (half->phase != RBI_HALF_LINKED) {
         return -EPIPE;
     }
-    if (rbi_refs_used(&half->refs) == 0) {
-        half->gave_ns = rbi_loop_now_ns(half->proxy->desk->loop);
+    /* Now, not when none is left: the chunk that came back last has its memory, others may not. */
+    collect_from(half);
+    if (half->phase != RBI_HALF_LINKED) {
+        return -EPIPE;
     }
     int r = rbi_proxy_take_chunk(half->proxy, size, &chunk);
     if (r == RBI_POOL_OK && !share_left(half, &chunk)) {

@@ -219,8 +219,10 @@ static void test_half_checks_positions_of_others(void **state)
     assert_int_equal(rbi_half_release(half, from + 64), -EPROTO); /* inside of a record */
     assert_int_equal(rbi_half_release(half, rbi_half_pos(half) + 64), -EPROTO);
     assert_int_equal(rbi_half_release(half, from + step + 1), -EPROTO);
-    assert_int_equal(rbi_half_released(half), from + step); /* as far as it was right */
-    assert_int_equal(rbi_half_back(half, from), -EPROTO);   /* the peer's again */
+    assert_int_equal(rbi_half_released(half), from);
+    assert_int_equal(rbi_half_release(half, from + step), 0);
+    assert_int_equal(rbi_half_released(half), from + step);
+    assert_int_equal(rbi_half_back(half, from), -EPROTO); /* the peer's again */
     assert_int_equal(rbi_half_back(half, from + step + 64), -EPROTO);
     assert_int_equal(rbi_half_back(half, rbi_half_pos(half) + 64), -EPROTO);
     assert_int_equal(rbi_half_release(half, from), 0);

@@ -115,6 +115,10 @@ move_reference(struct relay_pair *pair, unsigned side, const struct rbi_lane_rec
 static void ack(struct relay_pair *pair, unsigned side)
 {
     struct rbi_half *half = pair->half[side];
+    struct rbi_half_taken taken;
+    if (pair->half[1 - side] != NULL) {
+        rbi_half_taken(pair->half[1 - side], &taken); /* as who acknowledges what was read */
+    }
     if (!pair->relay->ack_held && half != NULL) {
         CHECK(rbi_half_release(half, rbi_half_pos(half)) == 0);
     }
@@ -222,6 +226,11 @@ static void on_introduced(struct rbi_proxy *proxy, struct rbi_half *half)
     }
     if (mirror != NULL) {
         const int r = rbi_proxy_introduce(mirror, &to, 0, pair, &pair->half[1 - side]);
+        if (r == -EEXIST) { /* an earlier link of the two has not ended there */
+            pair_free(pair);
+            rbi_half_refuse(half, RINGBUS_E_IN_USE, "not yet");
+            return;
+        }
         CHECK(r == 0 || r == -EAGAIN); /* when it is registered */
         return;
     }
@@ -243,7 +252,9 @@ static void on_linked(struct rbi_half *half)
     pair->linked[side] = true;
     if (!pair->linked[1 - side] && pair->half[1 - side] != NULL &&
         rbi_half_phase(pair->half[1 - side]) == RBI_HALF_INTRODUCED) {
-        CHECK(rbi_half_accept(pair->half[1 - side], 0) == 0);
+        if (rbi_half_accept(pair->half[1 - side], 0) != 0) {
+            pair_over(pair, RBI_REASON_REFUSED);
+        }
         return;
     }
     move(pair, 0);
