@@ -253,7 +253,7 @@ static void on_linked(struct rbi_half *half)
     if (!pair->linked[1 - side] && pair->half[1 - side] != NULL &&
         rbi_half_phase(pair->half[1 - side]) == RBI_HALF_INTRODUCED) {
         if (rbi_half_accept(pair->half[1 - side], 0) != 0) {
-            pair_over(pair, RBI_REASON_REFUSED);
+            relay_pair_over(pair, RBI_REASON_REFUSED);
         }
         return;
     }
