@@ -46,7 +46,8 @@ bus_start() { # bus_start [CONFIG]
 start() {
     name=$1
     shift
-    "$@" >"$work/$name" &
+    # shellcheck disable=SC2086 # a command and its arguments, or nothing (hosts.sh)
+    ${hosts_within-} "$@" >"$work/$name" &
     pids="$pids $!"
 }
 

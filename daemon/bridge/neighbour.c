@@ -146,28 +146,6 @@ static bool stays(const struct rbi_neighbour *neighbour,
     return !crossed || rbi_conn_dialled(new->conn) == (neighbour->bridge->self < neighbour->id);
 }
 
-bool rbi_neighbour_up(struct rbi_neighbour *neighbour, struct rbi_session *session)
-{
-    struct rbi_session *old = neighbour->session;
-    if (old != NULL && !stays(neighbour, old, session)) {
-        return false;
-    }
-    if (old != NULL) {
-        rbi_session_end(old, "another connection has taken its place", false);
-    }
-    neighbour->session = session;
-    neighbour->up_ns = rbi_bridge_now_ns(neighbour->bridge);
-    neighbour->connects++;
-    if (neighbour->dial != NULL && !rbi_conn_dialled(session->conn)) {
-        rbi_dial_pause(neighbour->dial);
-    }
-    rbi_log(RBI_LOG_INFO, "host_up", "host=%s address=%s dialled=%d incarnation=%" PRIu64,
-            neighbour->peer.host, rbi_conn_address(session->conn),
-            rbi_conn_dialled(session->conn) ? 1 : 0, session->incarnation);
-    rbi_tunnels_lost(neighbour->far, session->incarnation);
-    return true;
-}
-
 static void keep_figures(struct rbi_neighbour *neighbour, const struct rbi_session *session)
 {
     struct rbi_conn_figures figures = {0};
@@ -178,6 +156,31 @@ static void keep_figures(struct rbi_neighbour *neighbour, const struct rbi_sessi
     neighbour->frames_out += session->frames_out;
     neighbour->bytes_in += figures.bytes_in;
     neighbour->bytes_out += figures.bytes_out;
+}
+
+bool rbi_neighbour_up(struct rbi_neighbour *neighbour, struct rbi_session *session)
+{
+    struct rbi_session *old = neighbour->session;
+    if (old != NULL && !stays(neighbour, old, session)) {
+        return false;
+    }
+    session->neighbour = neighbour;
+    session->state = RBI_SESSION_UP;
+    neighbour->session = session;
+    if (old != NULL) {
+        keep_figures(neighbour, old);
+        rbi_session_end(old, "another connection has taken its place", false);
+    }
+    neighbour->up_ns = rbi_bridge_now_ns(neighbour->bridge);
+    neighbour->connects++;
+    if (neighbour->dial != NULL && !rbi_conn_dialled(session->conn)) {
+        rbi_dial_pause(neighbour->dial);
+    }
+    rbi_log(RBI_LOG_INFO, "host_up", "host=%s address=%s dialled=%d incarnation=%" PRIu64,
+            neighbour->peer.host, rbi_conn_address(session->conn),
+            rbi_conn_dialled(session->conn) ? 1 : 0, session->incarnation);
+    rbi_tunnels_lost(neighbour->far, session->incarnation);
+    return true;
 }
 
 static void dial_again(void *context)

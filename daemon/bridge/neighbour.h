@@ -48,7 +48,7 @@ struct rbi_neighbour *rbi_neighbour_find(struct rbi_bridge *bridge, const char *
 /** Makes the configuration true. */
 void rbi_neighbours_configure(struct rbi_bridge *bridge);
 /**
- * A session has heard HELLO of this neighbour.
+ * A session has heard HELLO of this neighbour, and takes the place of the one before.
  * @return whether it stays; else it is ended by the caller
  */
 bool rbi_neighbour_up(struct rbi_neighbour *neighbour, struct rbi_session *session);

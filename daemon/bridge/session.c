@@ -262,8 +262,6 @@ static void on_hello(struct rbi_session *session, const struct rbi_frame_hello *
         rbi_session_end(session, "both have dialled, the other connection stays", false);
         return;
     }
-    session->neighbour = neighbour;
-    session->state = RBI_SESSION_UP;
     rbi_conn_settle(session->conn);
     set_ping(session);
     rbi_flood_greet(session);
