@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check.sh BUILD: the demo on a small input of all sizes, to its end, as lines and as JSON,
-# and interrupted. Afterwards no process and no file of it may be left.
+# check.sh BUILD: the demo on a small input of all sizes, to its end, as lines and as JSON, on two
+# hosts, and interrupted. Afterwards no process and no file of it may be left.
 set -eu
 build=$(cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
@@ -61,6 +61,17 @@ for cluster in ("Battle/", "Lobby/"):
     assert sum(i["handled"] for i in last["instances"] if i["name"].startswith(cluster)) >= last["requests"], last
 PYTHON
 leftovers "after --json"
+
+if command -v openssl >/dev/null; then
+    "$here/run.sh" "$build" --seconds 1 --input "$input" --hosts 2 >"$TMPDIR/out" 2>"$TMPDIR/err" || fail "$(cat "$TMPDIR/err")"
+    tail -1 "$TMPDIR/out" | grep -q "^demo: $files files, $bytes bytes, 0 mismatches, " ||
+        fail "on two hosts the last line is: $(tail -1 "$TMPDIR/out")"
+    grep -q "two hosts" "$TMPDIR/err" || fail "it does not say that there are two hosts"
+    tail -1 "$TMPDIR/out"
+    leftovers "after two hosts"
+else
+    echo "two hosts: left out, there is no openssl"
+fi
 
 # Ctrl-C; env gives back the signal that a shell takes from its background processes.
 env --default-signal=INT "$here/run.sh" "$build" --seconds 60 --input "$input" >"$TMPDIR/out" 2>"$TMPDIR/err" &
