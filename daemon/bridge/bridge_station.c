@@ -9,8 +9,6 @@
 #include "daemon/bridge/status.h"
 #include "daemon/log.h"
 
-#include <inttypes.h>
-
 #define AGAIN_NS UINT64_C(10000000)
 
 static void look(struct rbi_bridge *bridge)
@@ -18,7 +16,8 @@ static void look(struct rbi_bridge *bridge)
     if (bridge->directory == NULL) {
         return;
     }
-    if (rbi_export_look(bridge->export, bridge->directory, bridge->settled) != 0) {
+    const int result = rbi_export_look(bridge->export, bridge->directory, bridge->settled);
+    if (result != 0 || (bridge->settled && rbi_export_again(bridge->export))) {
         rbi_loop_timer_set(bridge->loop, &bridge->look_timer, rbi_bridge_now_ns(bridge) + AGAIN_NS,
                            rbi_bridge_station_look_again, bridge);
     }
@@ -71,9 +70,7 @@ static void on_joined(void *context)
 
 static void on_lost(void *context)
 {
-    struct rbi_bridge *bridge = context;
-    rbi_log(RBI_LOG_WARNING, "daemon_lost", "socket=%s", bridge->socket);
-    wait_for_daemon(bridge);
+    wait_for_daemon(context);
 }
 
 static void on_way(void *context, const char *host, const char *next, uint32_t cost, uint32_t hops)
@@ -98,8 +95,7 @@ static void on_removed(void *context, const struct rbi_pidf *instance, enum rbi_
 static void on_confirm(void *context, const char *host, const char *prefix)
 {
     struct rbi_bridge *bridge = context;
-    const uint32_t count = rbi_import_desk_confirm(bridge->import, host, prefix);
-    rbi_log(RBI_LOG_INFO, "removals_confirmed", "count=%" PRIu32, count);
+    (void)rbi_import_desk_confirm(bridge->import, host, prefix);
 }
 
 static const struct rbi_station_events events = {.on_joined = on_joined,

@@ -84,10 +84,14 @@ void rbi_fars_way(
     if (far == NULL) {
         return;
     }
+    const struct rbi_session *was = far->reachable ? rbi_far_way(far) : NULL;
     far->next = next[0] != '\0' ? rbi_neighbour_find(bridge, next) : NULL;
     far->cost = cost;
     far->hops = hops;
     look_at(far);
+    if (was != NULL && far->reachable && was != rbi_far_way(far)) {
+        rbi_import_desk_way_changed(bridge->import, far->id);
+    }
     rbi_far_ends_way(far);
 }
 

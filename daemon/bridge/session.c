@@ -73,7 +73,9 @@ void rbi_session_end(struct rbi_session *session, const char *why, bool in_order
         return;
     }
     if (conn != NULL && in_order && session->state == RBI_SESSION_UP) {
-        struct rbi_frame_bye bye = {.reason = RBI_REASON_LEFT};
+        /* Who only connects anew has not left with all its instances. */
+        struct rbi_frame_bye bye = {.reason = session->bridge->stopping ? RBI_REASON_LEFT
+                                                                        : RBI_REASON_NONE};
         rbi_frame_text_set(&bye.text, why);
         (void)rbi_session_send(session, RBI_FRAME_BYE, 0, 0, &bye);
     }
@@ -295,10 +297,16 @@ static void session_up(void *context, struct rbi_conn *conn, const char *host)
 
 static void on_bye(struct rbi_session *session, const struct rbi_frame_bye *bye)
 {
+    struct rbi_bridge *bridge = session->bridge;
+    const char *name = session->neighbour->peer.host;
+    const uint64_t host = rbi_host_id(name, strlen(name));
     struct rbi_log_text text;
     rbi_log(RBI_LOG_INFO, "host_says_bye", "host=%s why=%s", session->neighbour->peer.host,
             rbi_log_quote(&text, bye->text.bytes, bye->text.length));
     rbi_session_end(session, "it has left in order", false);
+    if (bye->reason == RBI_REASON_LEFT) {
+        rbi_import_desk_leave(bridge->import, host);
+    }
 }
 
 static void on_dir_ask(struct rbi_session *session, const struct rbi_frame_dir_ask *ask)

@@ -4,6 +4,7 @@
 #include "daemon/bridge/dial.h"
 #include "daemon/bridge/ends.h"
 #include "daemon/bridge/fars.h"
+#include "daemon/bridge/import_desk.h"
 #include "daemon/bridge/neighbour.h"
 #include "daemon/bridge/station.h"
 #include "daemon/bridge/tunnel.h"
@@ -25,12 +26,11 @@ static void count_streams(const struct rbi_far *far, struct rbi_wire_host *row)
         row->resends += tunnel->stream.tx.resent;
         row->duplicates += tunnel->stream.rx.duplicates;
     }
-    RBI_LIST_EACH(node, spare, &far->ends)
-    {
-        const struct rbi_far_end *end = RBI_CONTAINER_OF(node, struct rbi_far_end, in_far);
-        row->instances += end->imported ? 1U : 0U;
-        row->unconfirmed += end->imported && end->stale ? 1U : 0U;
-    }
+    struct rbi_import_figures known;
+    rbi_import_figures(rbi_import_desk_table(far->bridge->import), far->id, &known);
+    row->instances = known.instances;
+    row->unconfirmed = known.unconfirmed;
+    row->mass_held = known.held > 0 && known.unconfirmed > 0;
 }
 
 static uint32_t state_of(const struct rbi_far *far)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* daemon/bridge/tunnel_frames.c - OPEN, OPENED, REFUSED, CLOSE: beginning and end of a stream. */
 #include "daemon/bridge/ends.h"
+#include "daemon/bridge/import_desk.h"
 #include "daemon/bridge/tunnel.h"
 #include "daemon/code.h"
 #include "daemon/log.h"
@@ -158,6 +159,9 @@ void rbi_tunnel_on_opened(struct rbi_session *session,
     }
     tunnel->peer_handle = opened->handle;
     session->bridge->counters.streams_opened++;
+    if (tunnel->end != NULL && tunnel->end->imported) {
+        rbi_import_desk_alive(session->bridge->import, tunnel->end->import_entry);
+    }
     rbi_tunnel_step(tunnel, &input);
 }
 
@@ -174,9 +178,16 @@ void rbi_tunnel_on_refused(struct rbi_session *session,
     if (tunnel == NULL || tunnel->session != session) {
         return;
     }
+    struct rbi_bridge *bridge = session->bridge;
+    const struct rbi_far_end *end = tunnel->end;
+    const bool absent = tunnel->stream.opener && (refused->code == RBI_CODE_NO_INSTANCE ||
+                                                  refused->code == RBI_CODE_NO_SERVICE);
+    const uint32_t entry =
+        absent && end != NULL && end->imported ? end->import_entry : RBI_IMPORT_NONE;
     (void)snprintf(tunnel->refusal, sizeof tunnel->refusal, "%s: %.120s", tunnel->far->name,
                    refused->text.bytes);
     rbi_tunnel_step(tunnel, &input);
+    rbi_import_desk_dead(bridge->import, entry); /* if its own host has said so */
 }
 
 void rbi_tunnel_on_close(struct rbi_tunnel *tunnel,

@@ -78,11 +78,18 @@ static void on_down(struct rbi_half *half, enum rbi_reason reason)
                                           .reason = reason,
                                           .now = reason == RBI_REASON_BAD_PEER ||
                                                  reason == RBI_REASON_GIVEN_UP};
+    const struct rbi_far_end *end = tunnel->end;
+    struct rbi_bridge *bridge = tunnel->bridge;
+    /* Given up: it has found the endpoint far away silent, though there is a way. */
+    const uint32_t silent = reason == RBI_REASON_GIVEN_UP && end != NULL && end->imported
+                                ? end->import_entry
+                                : RBI_IMPORT_NONE;
     (void)rbi_tunnel_settle(tunnel);
     rbi_tunnel_drop_all(tunnel);
     tunnel->send_due = true;
     rbi_tunnel_touch(tunnel); /* what lies in its lane still goes */
     rbi_tunnel_step(tunnel, &left);
+    rbi_import_desk_suspect(bridge->import, silent);
 }
 
 const struct rbi_desk_events rbi_tunnel_desk_events = {.on_registered = on_registered,
