@@ -88,16 +88,16 @@ struct rbi_end {
     struct rbi_peer_pool *peer_pool;
 
     struct rbi_link_fsm fsm;
-    uint64_t link_id;    /* 0 before the daemon told it */
-    uint32_t serial;     /* of our INTRODUCE */
-    uint64_t link_life;  /* number of this end among all of the handle: never used again */
-    uint64_t peer_life;  /* relayed: the same as the peer counts its ends; 0: not said */
-    uint64_t hold_bytes; /* relayed: of HOLD records, so far */
-    uint64_t slow_ns;    /* a reply later than that is slow */
-    uint32_t outcome;    /* slot in which its calls are counted (outcome.h) */
-    bool errors_count;   /* what its handlers report as failed counts against it */
-    bool judged;         /* failures in a row make us avoid it (bus/suspicion.h) */
-    bool avoided;        /* now: of what may go elsewhere it gets nothing */
+    uint64_t link_id;        /* 0 before the daemon told it */
+    uint32_t serial;         /* of our INTRODUCE */
+    uint64_t link_life;      /* number of this end among all of the handle: never used again */
+    uint64_t peer_life;      /* relayed: the same as the peer counts its ends; 0: not said */
+    uint64_t inserted_bytes; /* relayed: of what the bridge put in itself, so far */
+    uint64_t slow_ns;        /* a reply later than that is slow */
+    uint32_t outcome;        /* slot in which its calls are counted (outcome.h) */
+    bool errors_count;       /* what its handlers report as failed counts against it */
+    bool judged;             /* failures in a row make us avoid it (bus/suspicion.h) */
+    bool avoided;            /* now: of what may go elsewhere it gets nothing */
     struct rbi_end *next_avoided;
     bool behind; /* earlier lives of the peer, if there are, are read to their end first */
     enum rbi_reason leave_reason;

@@ -423,7 +423,8 @@ static void on_disconnect(struct ringbus *bus, struct rbi_end *end, const struct
                                        ? RBI_REASON_LEFT
                                        : (enum rbi_reason)bye.reason;
     end->bye_unknown = bye.reason > RBI_REASON_LAST;
-    end->read_out = true; /* nothing behind it counts */
+    end->read_out = true;            /* nothing behind it counts */
+    end->inserted_bytes += RBI_LINE; /* the bridge's own, perhaps; no message lies behind it */
     if (end->phase == RBI_END_LEAVING) {
         end->leave_reason = reason; /* it said so itself before the kernel reported its end */
         rbi_cluster_end_explained(bus, end);

@@ -13,7 +13,7 @@ void rbi_relayed_hold(struct ringbus *bus, struct rbi_end *end, const struct rbi
         rbi_end_bad_peer(bus, end, "HOLD cannot be read");
         return;
     }
-    end->hold_bytes += RBI_LINE;
+    end->inserted_bytes += RBI_LINE;
     if (end->phase == RBI_END_LINKED) {
         const struct rbi_link_input input = {.type = RBI_LINK_CUT, .hold = hold.on != 0};
         rbi_end_step(bus, end, &input);

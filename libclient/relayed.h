@@ -12,7 +12,8 @@
  *   - what the bridge had sent on may have been seen, and nobody here knows (undelivered.c); it is
  *     sent again to the same life (send_on.h), which knows (seen.h), or that is told of it (gap.h)
  *
- * A position of what the peer sent is that in its own lane. Ours has the same records, and HOLD.
+ * A position of what the peer sent is that in its own lane. Ours has the same records, and HOLD
+ * and DISCONNECT of the bridge.
  */
 #include "bus/record.h"
 #include "libclient/end.h"
@@ -56,7 +57,7 @@ RBI_COLD int rbi_relayed_refuse(struct ringbus *bus, const struct rbi_end *end);
 /** How far we have read of what the peer sent, in its own count. */
 static inline uint64_t rbi_relayed_read_pos(const struct rbi_end *end)
 {
-    return end->rx.pos - end->hold_bytes;
+    return end->rx.pos - end->inserted_bytes;
 }
 
 #endif

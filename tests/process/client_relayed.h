@@ -200,7 +200,7 @@ static inline void lose(void)
 {
     const unsigned downs = client.events[RINGBUS_EVENT_DOWN];
     relay_pair_over(relay_only(&relay), RBI_REASON_UNREACHABLE);
-    relay.cut = relay.ack_held = false;
+    relay.cut = relay.ack_held = relay.swallowed = false;
     RELAY_UNTIL(&relay,
                 client.events[RINGBUS_EVENT_DOWN] == downs + 1 &&
                     service.events[RINGBUS_EVENT_DOWN] == downs + 1,

@@ -90,6 +90,10 @@ static uint64_t lose_often(uint64_t random)
         if (bus_random(&random) % 3 == 0) {
             cut(true);
             offer_some(&random);
+        } else if (bus_random(&random) % 2 == 0) {
+            relay.swallowed = relay.ack_held = true;
+            offer_some(&random);
+            turns(5, &client, NULL);
         }
         lose();
         link_again();
@@ -148,6 +152,59 @@ static void test_new_messages_do_not_pass_those_sent_again(void **state)
     assert_int_equal(node_stats(&client).full, full + 2);
     relay.batch = 0;
     RELAY_UNTIL(&relay, send_to(&client.peer, 8, 0) == 1, NODE_MS, &client, &service);
+    RELAY_UNTIL(&relay, got.next == client_saw.sent, NODE_MS, &client, &service);
+    assert_int_equal(client_saw.back, 0);
+    finish();
+}
+
+/*
+ * One is lost on its way, and comes over the next link; that is lost as well, and it comes again:
+ * by its first place it is known, though nothing of the first link was read.
+ */
+static void test_second_loss_does_not_make_it_new(void **state)
+{
+    (void)state;
+    begin(60000);
+    relay.swallowed = relay.ack_held = true;
+    send_some(5);
+    turns(20, &client, &service);
+    lose();
+    assert_int_equal(got.next, 0);
+    relay.ack_held = true;
+    link_again();
+    RELAY_UNTIL(&relay, got.next == 5, NODE_MS, &client, &service);
+    assert_int_equal(got.again, 5); /* they may have been seen, as far as the sender knows */
+    lose();
+    link_again();
+    send_some(1);
+    RELAY_UNTIL(&relay, got.next == 6, NODE_MS, &client, &service);
+    assert_int_equal(node_stats(&service).duplicates, 5);
+    finish();
+}
+
+/* The next link is lost before all has gone over it: first what it had, then the rest. */
+static void test_loss_while_it_is_sent_again(void **state)
+{
+    (void)state;
+    int r = 1;
+    begin(60000);
+    relay.swallowed = relay.ack_held = true;
+    while (r == 1) {
+        r = send_to(&client.peer, 40, 0); /* in a line, and in two with its first place */
+    }
+    turns(20, &client, &service);
+    lose();
+    for (unsigned i = 0; i < 2; i++) {
+        relay.batch = 1;
+        relay.ack_held = true;
+        link_again();
+        turns(10, &client, &service);
+        assert_int_equal(send_to(&client.peer, 40, 0), RINGBUS_E_FULL);
+        lose();
+    }
+    relay.batch = 0;
+    link_again();
+    RELAY_UNTIL(&relay, send_to(&client.peer, 40, 0) == 1, NODE_MS, &client, &service);
     RELAY_UNTIL(&relay, got.next == client_saw.sent, NODE_MS, &client, &service);
     assert_int_equal(client_saw.back, 0);
     finish();
@@ -256,6 +313,8 @@ int main(void)
         cmocka_unit_test(test_what_was_on_its_way_is_handled_once),
         cmocka_unit_test(test_each_comes_once_over_many_losses),
         cmocka_unit_test(test_new_messages_do_not_pass_those_sent_again),
+        cmocka_unit_test(test_second_loss_does_not_make_it_new),
+        cmocka_unit_test(test_loss_while_it_is_sent_again),
         cmocka_unit_test(test_redeliver_ms_bounds_the_wait),
         cmocka_unit_test(test_another_life_gets_only_what_was_for_any),
         cmocka_unit_test(test_requests_go_on_that_may),

@@ -138,7 +138,8 @@ static void move(struct relay_pair *pair, unsigned side)
     }
     rbi_half_hold(from, false);
     while (left-- > 0 && rbi_half_peek(from, &record) == RBI_LANE_OK) {
-        const bool moved = (record.meta >> 8 & RBI_RECORD_REF) != 0
+        const bool moved = pair->relay->swallowed ? true
+                           : (record.meta >> 8 & RBI_RECORD_REF) != 0
                                ? move_reference(pair, side, &record)
                                : move_inline(to, &record);
         if (!moved) {

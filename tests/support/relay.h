@@ -40,6 +40,7 @@ struct relay {
     struct relay_pair *pairs;
     bool ack_held;  /* nothing is released: the other bridge does not answer */
     bool cut;       /* nothing is moved either; see relay_go_on() */
+    bool swallowed; /* what is moved has left, and never arrives: until the pair is over */
     unsigned batch; /* records of a half that are moved in a turn; 0: all */
     unsigned registered;
     unsigned refused;
