@@ -6,8 +6,10 @@
 #include "support/hosts.h"
 #include "support/test.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define CLUSTER "/Game/eu/pc/w1/core/battle"
 #define KIB     1024U
@@ -121,11 +123,344 @@ static void test_messages_of_all_sizes_come_whole_and_in_order(void **state)
     node_close(&b);
 }
 
+/* ---- requests, broadcasts, keys ---------------------------------------------------------------- */
+
+static void on_echo(struct node *node, const struct ringbus_message *message)
+{
+    if (message->kind == RINGBUS_KIND_REQUEST) {
+        CHECK(ringbus_reply(node->bus, &message->reply_to, message->data, message->size, 0) == 1);
+    }
+}
+
+static void test_requests_are_answered_both_ways_at_once(void **state)
+{
+    struct node a = {.on_message = on_echo};
+    struct node b = {.on_message = on_echo};
+    struct ringbus_addr to_a;
+    struct ringbus_addr to_b;
+    (void)state;
+    node_open(&a, at(0), "/Game/eu/pc/w1/core/lobby/1");
+    node_open(&b, at(1), CLUSTER "/1");
+    /* Both ask for the link at the same moment. */
+    CHECK(ringbus_target(a.bus, CLUSTER, NULL, &to_b) == 0);
+    CHECK(ringbus_target(b.bus, "/Game/eu/pc/w1/core/lobby", NULL, &to_a) == 0);
+    RUN_UNTIL(a.events[RINGBUS_EVENT_READY] > 0 && b.events[RINGBUS_EVENT_READY] > 0, NODE_MS, &a,
+              &b);
+    for (unsigned i = 0; i < 500; i++) {
+        RUN_UNTIL(ringbus_request(a.bus, &to_b, 0, "ping", 4, 0, 20000, node_on_result, &a) == 1,
+                  NODE_MS, &a, &b);
+        RUN_UNTIL(ringbus_request(b.bus, &to_a, 0, "pong", 4, 0, 20000, node_on_result, &b) == 1,
+                  NODE_MS, &a, &b);
+    }
+    RUN_UNTIL(a.replies[RINGBUS_REPLIED] == 500 && b.replies[RINGBUS_REPLIED] == 500, NODE_MS, &a,
+              &b);
+    assert_int_equal(a.events[RINGBUS_EVENT_LINK_FAILED] + b.events[RINGBUS_EVENT_LINK_FAILED], 0);
+    assert_int_equal(a.events[RINGBUS_EVENT_DOWN] + b.events[RINGBUS_EVENT_DOWN], 0);
+    node_close(&a);
+    node_close(&b);
+}
+
+static void test_a_broadcast_reaches_each_instance_of_both_hosts_once(void **state)
+{
+    static const char data[] = "all";
+    const struct ringbus_part part = {.data = data, .size = sizeof data};
+    struct ringbus_broadcast result = {.struct_size = sizeof result};
+    struct ringbus_addr to;
+    struct node sender = {0};
+    struct node near = {0};
+    struct node far[2] = {{0}, {0}};
+    (void)state;
+    node_open(&near, at(0), CLUSTER "/1");
+    node_open(&far[0], at(1), CLUSTER "/2");
+    node_open(&far[1], at(1), CLUSTER "/3");
+    node_open(&sender, at(0), NULL);
+    CHECK(ringbus_target(sender.bus, CLUSTER, NULL, &to) == 0);
+    RUN_UNTIL(sender.events[RINGBUS_EVENT_READY] == 3, NODE_MS, &sender, &near, &far[0], &far[1]);
+    to.instance = RINGBUS_ALL;
+    for (unsigned i = 0; i < 100; i++) {
+        assert_int_equal(ringbus_broadcast(sender.bus, &to, &part, 1, NULL, &result), 3);
+        assert_int_equal(result.count, 3);
+    }
+    RUN_UNTIL(near.messages == 100 && far[0].messages == 100 && far[1].messages == 100, NODE_MS,
+              &sender, &near, &far[0], &far[1]);
+    for (unsigned i = 0; i < 20; i++) {
+        struct node *const all[] = {&sender, &near, &far[0], &far[1]};
+        nodes_step(all, 4);
+    }
+    assert_int_equal(near.messages + far[0].messages + far[1].messages, 300);
+    node_close(&sender);
+    node_close(&near);
+    node_close(&far[0]);
+    node_close(&far[1]);
+}
+
+/* What a message said beside its bytes. */
+struct said {
+    unsigned count;
+    unsigned flags;
+    unsigned parts;
+    uint64_t key;
+    uint64_t came_ns;
+    struct ringbus_attributes attributes;
+    char tag[RINGBUS_TAG_MAX + 1];
+    size_t sizes[RINGBUS_PARTS_MAX];
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void on_said(struct node *node, const struct ringbus_message *message)
+{
+    struct said *said = node->context;
+    said->came_ns = now_ns();
+    said->flags = message->flags;
+    said->key = message->key;
+    said->parts = message->part_count;
+    for (unsigned i = 0; i < message->part_count; i++) {
+        said->sizes[i] = message->parts[i].size;
+    }
+    CHECK(message->attributes != NULL);
+    said->attributes = *message->attributes;
+    (void)snprintf(said->tag, sizeof said->tag, "%s", message->attributes->tag);
+    said->count++;
+}
+
+static void test_parts_keys_and_attributes_come_as_they_were_said(void **state)
+{
+    static unsigned char large[100000];
+    struct said said = {.count = 0};
+    struct node a = {0};
+    struct node b = {.on_message = on_said, .context = &said};
+    struct ringbus_message_options options = {.struct_size = sizeof options,
+                                              .flags = RINGBUS_KEY | RINGBUS_IDEMPOTENT,
+                                              .key = UINT64_C(0x123456789abcdef),
+                                              .tag = "blue",
+                                              .method = 77,
+                                              .labels = {1, 2, 3, 4},
+                                              .priority = 2,
+                                              .timeout_ms = 30000,
+                                              .trace_id = {9, 8, 7},
+                                              .span_id = 5,
+                                              .codec = 6,
+                                              .schema = 7};
+    (void)state;
+    node_open(&a, at(0), NULL);
+    node_open(&b, at(1), CLUSTER "/1");
+    const struct ringbus_addr to = node_target(&a, CLUSTER "/1", 1, &b);
+    for (unsigned round = 1; round <= 2; round++) {
+        const struct ringbus_part parts[] = {{.data = large, .size = 3},
+                                             {.data = NULL, .size = 0},
+                                             {.data = large, .size = round == 1 ? 100 : 99990}};
+        const uint64_t sent_ns = now_ns();
+        assert_int_equal(ringbus_send_with(a.bus, &to, parts, 3, &options), 1);
+        RUN_UNTIL(said.count == round, NODE_MS, &a, &b);
+        const struct ringbus_attributes *got = &said.attributes;
+        assert_int_equal(said.parts, 3);
+        assert_int_equal(said.sizes[0], 3);
+        assert_int_equal(said.sizes[1], 0);
+        assert_int_equal(said.sizes[2], parts[2].size);
+        assert_true(said.flags & RINGBUS_MESSAGE_KEY);
+        assert_true(said.flags & RINGBUS_MESSAGE_IDEMPOTENT);
+        assert_true(said.key == options.key);
+        assert_string_equal(said.tag, "blue");
+        assert_int_equal(got->method, 77);
+        assert_int_equal(got->labels[3], 4);
+        assert_int_equal(got->priority, 2);
+        assert_int_equal(got->span_id, 5);
+        assert_memory_equal(got->trace_id, options.trace_id, 16);
+        assert_int_equal(got->codec, 6);
+        assert_int_equal(got->schema, 7);
+        /* Told as what is left of it: later by what it was under way at most. */
+        const uint64_t timeout_ns = UINT64_C(30000) * 1000000;
+        assert_true(got->deadline_ns >= sent_ns + timeout_ns);
+        assert_true(got->deadline_ns <= said.came_ns + timeout_ns);
+    }
+    node_close(&a);
+    node_close(&b);
+}
+
+static void count_key(struct node *node, const struct ringbus_message *message)
+{
+    unsigned *by_key = node->context;
+    CHECK((message->flags & RINGBUS_MESSAGE_KEY) != 0 && message->key < 64);
+    by_key[message->key]++;
+}
+
+static void test_keys_have_one_owner_whichever_host_asks(void **state)
+{
+    unsigned by_key[2][64] = {{0}};
+    struct node near = {.on_message = count_key, .context = by_key[0]};
+    struct node far = {.on_message = count_key, .context = by_key[1]};
+    struct node senders[2] = {{0}, {0}};
+    struct ringbus_addr to;
+    (void)state;
+    node_open(&near, at(0), CLUSTER "/1");
+    node_open(&far, at(1), CLUSTER "/2");
+    for (unsigned i = 0; i < 2; i++) {
+        node_open(&senders[i], at(i), NULL);
+        CHECK(ringbus_target(senders[i].bus, CLUSTER, NULL, &to) == 0);
+        RUN_UNTIL(senders[i].events[RINGBUS_EVENT_READY] == 2, NODE_MS, &senders[i], &near, &far);
+    }
+    for (uint64_t key = 0; key < 64; key++) {
+        for (unsigned i = 0; i < 2; i++) {
+            assert_int_equal(ringbus_send(senders[i].bus, &to, key, "", 0, RINGBUS_KEY), 1);
+        }
+    }
+    RUN_UNTIL(near.messages + far.messages == 128, NODE_MS, &near, &far, &senders[0], &senders[1]);
+    assert_true(near.messages > 0 && far.messages > 0);
+    for (unsigned key = 0; key < 64; key++) {
+        assert_true(by_key[0][key] == 2 || by_key[1][key] == 2);
+    }
+    node_close(&senders[0]);
+    node_close(&senders[1]);
+    node_close(&near);
+    node_close(&far);
+}
+
+/* ---- many -------------------------------------------------------------------------------------- */
+
+static void test_anonymous_clients_of_both_hosts_are_not_confused(void **state)
+{
+    struct node servers[2] = {{.on_message = on_echo}, {.on_message = on_echo}};
+    struct node clients[2][4] = {0};
+    struct ringbus_addr to[2];
+    (void)state;
+    node_open(&servers[0], at(0), CLUSTER "/1");
+    node_open(&servers[1], at(1), CLUSTER "/2");
+    for (unsigned i = 0; i < 8; i++) {
+        struct node *client = &clients[i / 4][i % 4];
+        node_open(client, at(i / 4), NULL); /* the same numbers on both */
+        to[0] = node_target(client, CLUSTER "/1", 1, &servers[0]);
+        to[1] = node_target(client, CLUSTER "/2", 1, &servers[1]);
+    }
+    for (unsigned i = 0; i < 80; i++) {
+        struct node *client = &clients[i % 8 / 4][i % 4];
+        const struct ringbus_addr *peer = &to[i / 8 % 2];
+        CHECK(ringbus_request(client->bus, peer, 0, "x", 1, 0, 20000, node_on_result, client) == 1);
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        struct node *client = &clients[i / 4][i % 4];
+        RUN_UNTIL(client->replies[RINGBUS_REPLIED] == 10, NODE_MS, client, &servers[0],
+                  &servers[1]);
+        node_close(client);
+    }
+    node_close(&servers[0]);
+    node_close(&servers[1]);
+}
+
+/* Each host has its own then, and the other's again when that has left. */
+static void test_a_name_on_both_hosts_is_the_own_one_on_each(void **state)
+{
+    struct node servers[2] = {{.on_message = on_echo}, {.on_message = on_echo}};
+    struct node clients[2] = {{0}, {0}};
+    struct ringbus_addr to;
+    (void)state;
+    node_open(&servers[0], at(0), CLUSTER "/1");
+    for (unsigned i = 0; i < 2; i++) {
+        node_open(&clients[i], at(i), NULL);
+        to = node_target(&clients[i], CLUSTER "/1", 1, &servers[0]);
+    }
+    node_open(&servers[1], at(1), CLUSTER "/1");
+    RUN_UNTIL(clients[1].events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &clients[1], &servers[0],
+              &servers[1], &clients[0]);
+    RUN_UNTIL(clients[1].events[RINGBUS_EVENT_READY] == 2, NODE_MS, &clients[1], &servers[0],
+              &servers[1], &clients[0]);
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK(ringbus_request(clients[i].bus, &to, 0, "x", 1, 0, 20000, node_on_result,
+                              &clients[i]) == 1);
+        RUN_UNTIL(clients[i].replies[RINGBUS_REPLIED] == 1, NODE_MS, &clients[0], &servers[0],
+                  &clients[1], &servers[1]);
+        assert_int_equal(servers[i].messages, 1);
+    }
+    node_close(&servers[1]);
+    RUN_UNTIL(clients[1].events[RINGBUS_EVENT_READY] == 3, NODE_MS, &clients[1], &servers[0],
+              &clients[0]);
+    CHECK(ringbus_request(clients[1].bus, &to, 0, "x", 1, 0, 20000, node_on_result, &clients[1]) ==
+          1);
+    RUN_UNTIL(clients[1].replies[RINGBUS_REPLIED] == 2, NODE_MS, &clients[1], &servers[0]);
+    assert_int_equal(clients[0].events[RINGBUS_EVENT_DOWN], 0);
+    node_close(&servers[0]);
+    node_close(&clients[0]);
+    node_close(&clients[1]);
+}
+
+#define LINKS 200U
+
+static void links_come_and_go(unsigned count, struct node *server)
+{
+    static struct node clients[LINKS];
+    memset(clients, 0, sizeof clients);
+    for (unsigned i = 0; i < count; i++) {
+        struct ringbus_options options = node_options(at(0), NULL);
+        options.lane_bytes = 4096;
+        options.pool[0] = (struct ringbus_pool_class){.chunk_bytes = 4096, .count = 2};
+        node_open_with(&clients[i], &options);
+        CHECK(ringbus_target(clients[i].bus, CLUSTER "/1", NULL, &(struct ringbus_addr){0}) == 0);
+    }
+    struct ringbus_addr to;
+    CHECK(ringbus_resolve(CLUSTER "/1", &to) == 0);
+    for (unsigned i = 0; i < count; i++) {
+        struct node *client = &clients[i];
+        RUN_UNTIL(client->events[RINGBUS_EVENT_READY] == 1, 3 * NODE_MS, client, server);
+        CHECK(ringbus_request(client->bus, &to, 0, "x", 1, 0, 30000, node_on_result, client) == 1);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        RUN_UNTIL(clients[i].replies[RINGBUS_REPLIED] == 1, 3 * NODE_MS, &clients[i], server);
+        node_close(&clients[i]);
+    }
+}
+
+/* Links end on both hosts, then what they had is given back. */
+static void until_descriptors(const unsigned *bridges, const int *daemons, struct node *server)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        RUN_UNTIL(hosts_bridge_fds(&hosts, i) == bridges[i], NODE_MS, server);
+        RUN_UNTIL(cluster_fd_count(at(i)) == daemons[i], NODE_MS, server);
+    }
+}
+
+static void test_200_links_leave_nothing_behind(void **state)
+{
+    struct node server = {.on_message = on_echo};
+    unsigned bridges[2];
+    int daemons[2];
+    (void)state;
+    node_open(&server, at(1), CLUSTER "/1");
+    links_come_and_go(3, &server); /* what is made once and kept */
+    RUN_UNTIL(server.messages == 3, NODE_MS, &server);
+    test_sleep_ms(100);
+    for (unsigned i = 0; i < 2; i++) {
+        bridges[i] = hosts_bridge_fds(&hosts, i);
+        daemons[i] = cluster_fd_count(at(i));
+    }
+    links_come_and_go(LINKS / TEST_SCALE, &server);
+    until_descriptors(bridges, daemons, &server);
+    const unsigned long kib[] = {hosts_bridge_kib(&hosts, 0), hosts_bridge_kib(&hosts, 1)};
+    links_come_and_go(LINKS / TEST_SCALE, &server);
+    until_descriptors(bridges, daemons, &server);
+    for (unsigned i = 0; i < 2 && TEST_SCALE == 1; i++) {
+        assert_true(hosts_bridge_kib(&hosts, i) < kib[i] + 512);
+    }
+    node_close(&server);
+}
+
 int main(void)
 {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_messages_of_all_sizes_come_whole_and_in_order, setup,
-                                        teardown),
+        CASE(test_messages_of_all_sizes_come_whole_and_in_order),
+        CASE(test_requests_are_answered_both_ways_at_once),
+        CASE(test_a_broadcast_reaches_each_instance_of_both_hosts_once),
+        CASE(test_parts_keys_and_attributes_come_as_they_were_said),
+        CASE(test_keys_have_one_owner_whichever_host_asks),
+        CASE(test_anonymous_clients_of_both_hosts_are_not_confused),
+        CASE(test_a_name_on_both_hosts_is_the_own_one_on_each),
+        CASE(test_200_links_leave_nothing_behind),
     };
+#undef CASE
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -179,11 +179,11 @@ static bool dials(const struct hosts_options *options, unsigned from, unsigned t
 static void configure(struct hosts *hosts, const struct hosts_options *options, unsigned index)
 {
     char text[8192];
+    const char *rest = options->rest_of[index] ? options->rest_of[index] : options->rest;
     int size = snprintf(text, sizeof text,
                         "%s\nbridge:\n  host: %s\n  listen: [\"127.0.0.1:0\"]\n  start: false\n"
                         "  insecure: true\n  export: [\"/**\"]\n%s\n  peers:\n",
-                        options->rest ? options->rest : "", names[index],
-                        options->bridge ? options->bridge : "");
+                        rest ? rest : "", names[index], options->bridge ? options->bridge : "");
     for (unsigned i = 0; i < hosts->count; i++) {
         const char *address =
             hosts->proxy[index][i] ? fault_proxy_address(hosts->proxy[index][i]) : "";

@@ -38,6 +38,7 @@ struct hosts_options {
     bool chain;         /* only those with indexes that follow each other are neighbours */
     const char *bridge; /* more of the section bridge: lines indented by two; or NULL */
     const char *rest;   /* more of the configuration; or NULL */
+    const char *rest_of[HOSTS_MAX]; /* instead, of one host */
     /* Runs in each bridge's process before exec. */
     void (*before_exec)(void);
 };
