@@ -171,14 +171,21 @@ static void check_accounts(void)
 {
     ck_ht_iterator_t cursor = CK_HT_ITERATOR_INITIALIZER;
     rbi_inflight_look(&daemon_under_test); /* an end that lingers keeps its charge till then */
-    const struct rbi_quota_user *user = rbi_map_next(&daemon_under_test.quota.users, &cursor);
-    check(user && user->used[RBI_QUOTA_CONNECTIONS] == 1 && user->used[RBI_QUOTA_INSTANCES] == 1 &&
-              user->used[RBI_QUOTA_BYTES] == page.size + pool.size &&
-              user->used[RBI_QUOTA_LINKS] == 0 && user->used[RBI_QUOTA_WATCHES] == 0 &&
-              user->used[RBI_QUOTA_NODES] == 0 && user->used[RBI_QUOTA_NODE_BYTES] == 0 &&
-              rbi_shares_empty(&user->foreign_bytes),
-          "a charge is left");
-    check(rbi_map_count(&daemon_under_test.quota.users) == 1, "a user is left");
+    const struct rbi_quota_user *user = NULL;
+    while ((user = rbi_map_next(&daemon_under_test.quota.users, &cursor)) != NULL) {
+        /* What was a bridge, or its proxies, had an account that is forgotten a little later. */
+        const bool bridge = user->uid == RBI_QUOTA_BRIDGE;
+        const uint64_t held = bridge ? 0 : 1;
+        check(bridge || user->uid == geteuid(), "a user is left");
+        check(user->used[RBI_QUOTA_CONNECTIONS] == held &&
+                  user->used[RBI_QUOTA_INSTANCES] == held &&
+                  user->used[RBI_QUOTA_BYTES] == held * (page.size + pool.size) &&
+                  user->used[RBI_QUOTA_LINKS] == 0 && user->used[RBI_QUOTA_WATCHES] == 0 &&
+                  user->used[RBI_QUOTA_NODES] == 0 && user->used[RBI_QUOTA_NODE_BYTES] == 0 &&
+                  rbi_shares_empty(&user->foreign_bytes),
+              "a charge is left");
+    }
+    check(daemon_under_test.routes.bridge == NULL, "a bridge is left");
     check(daemon_under_test.inflight.total == 0, "a descriptor is in flight");
     check(rbi_map_count(&daemon_under_test.relink.claims) == 0, "a claim is left");
 }
