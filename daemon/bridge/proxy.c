@@ -168,6 +168,14 @@ int rbi_proxy_new(struct rbi_desk *desk,
     return 0;
 }
 
+/** Whether it is to be told that it left. Who died on its host has died here, too: to watchers, to
+ *  whom it owed nodes, and to whoever keeps its slots for it. */
+static bool leaves_in_order(enum rbi_reason reason)
+{
+    return reason != RBI_REASON_NONE && reason != RBI_REASON_CRASHED &&
+           reason != RBI_REASON_SILENT && reason != RBI_REASON_UNREACHABLE;
+}
+
 void rbi_proxy_free(struct rbi_proxy *proxy, enum rbi_reason reason)
 {
     if (proxy == NULL) {
@@ -182,7 +190,7 @@ void rbi_proxy_free(struct rbi_proxy *proxy, enum rbi_reason reason)
             rbi_half_end(half, reason);
         }
     }
-    if (reason != RBI_REASON_NONE && proxy->registered) {
+    if (leaves_in_order(reason) && proxy->registered) {
         const struct rbi_wire_set_state left = {.state = RBI_ENDPOINT_CLOSED};
         rbi_store_rlx(&proxy->page->state, RBI_ENDPOINT_CLOSED);
         (void)rbi_uplink_send(&proxy->uplink, RBI_WIRE_SET_STATE, &left, NULL, 0);
