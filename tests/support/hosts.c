@@ -173,7 +173,8 @@ int hosts_bridge_stop(struct hosts *hosts, unsigned index)
 static bool dials(const struct hosts_options *options, unsigned from, unsigned to)
 {
     const bool near = !options->chain || from + 1 == to || to + 1 == from;
-    return from != to && near && (options->both || from < to);
+    const bool across = options->diamond && from + to == 3;
+    return from != to && near && !across && (options->both || from < to);
 }
 
 static void configure(struct hosts *hosts, const struct hosts_options *options, unsigned index)

@@ -36,6 +36,7 @@ struct hosts_options {
     unsigned count;
     bool both;          /* both of a pair dial, else the lower index */
     bool chain;         /* only those with indexes that follow each other are neighbours */
+    bool diamond;       /* of four: 0 and 3 are no neighbours, and neither are 1 and 2 */
     const char *bridge; /* more of the section bridge: lines indented by two; or NULL */
     const char *rest;   /* more of the configuration; or NULL */
     const char *rest_of[HOSTS_MAX]; /* instead, of one host */
