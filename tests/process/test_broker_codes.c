@@ -218,7 +218,7 @@ static void test_death_in_the_handler(void **state)
     }
 }
 
-/* ---- one daemon, one broker ------------------------------------------------------------------- */
+/* ---- one daemon, one broker ----------------------------------------------------------------- */
 
 static int setup(void **state)
 {

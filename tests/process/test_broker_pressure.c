@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Back-pressure through a broker (features D54; guarantee 6): who reads slowly is felt by who sends
- * to it, as a full lane, and by nobody else; what was accepted arrives, all of it and in order; what
- * waits in between is bounded.
+ * to it, as a full lane, and by nobody else; what was accepted arrives, all of it and in order; and
+ * what waits in between is bounded.
  */
 #include "broker_process.h"
 

@@ -66,7 +66,7 @@ static int send_number(uint64_t number)
     return ringbus_send(sender.bus, &to, 0, &number, sizeof number, 0);
 }
 
-/* ---- forwarding ------------------------------------------------------------------------------- */
+/* ---- forwarding ----------------------------------------------------------------------------- */
 
 static int forward(struct node *node, const struct ringbus_message *message)
 {
@@ -220,7 +220,7 @@ static void test_others_do_not_defer(void **state)
     close_all();
 }
 
-/* ---- leaving it ------------------------------------------------------------------------------- */
+/* ---- leaving it ----------------------------------------------------------------------------- */
 
 static bool taking;
 static uint64_t taken, deferrals;
@@ -339,7 +339,7 @@ static void test_end_of_the_sender(void **state)
     node_close(&core);
 }
 
-/* ---- telling ---------------------------------------------------------------------------------- */
+/* ---- telling -------------------------------------------------------------------------------- */
 
 static struct ringbus_event last_event;
 
