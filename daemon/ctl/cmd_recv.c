@@ -27,11 +27,16 @@ static const char *kind_name(enum ringbus_kind kind)
     return kind == RINGBUS_KIND_REQUEST ? "request" : "oneway";
 }
 
-static void print_json(const struct ringbus_message *message)
+static void print_json(struct ringbus *bus, const struct ringbus_message *message)
 {
     struct rbi_ctl_json json;
+    struct ringbus_origin origin;
     rbi_ctl_json_begin(&json, stdout);
     rbi_ctl_json_text(&json, "from", message->from_path);
+    if (ringbus_origin(bus, message, &origin) == 1) {
+        rbi_ctl_json_text(&json, "origin", origin.path);
+        rbi_ctl_json_u64(&json, "hops", origin.hops);
+    }
     rbi_ctl_json_text(&json, "kind", kind_name(message->kind));
     if ((message->flags & RINGBUS_MESSAGE_KEY) != 0) {
         rbi_ctl_json_hex(&json, "key", message->key);
@@ -59,7 +64,7 @@ static void on_message(struct ringbus *bus, const struct ringbus_message *messag
     struct receiver *receiver = RBI_CONTAINER_OF(user, struct receiver, session);
     receiver->messages++;
     if (receiver->args->json) {
-        print_json(message);
+        print_json(bus, message);
     } else {
         rbi_ctl_out_put(&receiver->out, message->data, message->size);
         if (receiver->lines) {

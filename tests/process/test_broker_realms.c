@@ -25,6 +25,7 @@ static char config[4096];
 static const char *make_config(void)
 {
     (void)snprintf(config, sizeof config,
+                   "broker: {hold: 1m}\n"
                    "sides:\n"
                    "  - {name: a, socket: %s, path: /game_a/eu/pc/w1/edge/broker/b1}\n"
                    "  - {name: b, socket: %s, path: /game_b/eu/pc/w1/edge/broker/b1}\n"
@@ -175,6 +176,40 @@ static void test_oneway_between_businesses(void **state)
     close_both();
 }
 
+/* The tool shows it: who receives is told of both. */
+static void test_tool_shows_the_origin(void **state)
+{
+    (void)state;
+    char out[128];
+    char line[4096] = "";
+    memset(&caller, 0, sizeof caller);
+    (void)snprintf(out, sizeof out, "%s/recv", cluster.folder);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        const int file = open(out, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+        (void)dup2(file, STDOUT_FILENO);
+        (void)execl(RINGBUSCTL_PATH, "ringbusctl", "recv", "--socket", cluster.socket, "--json",
+                    "--count", "1", A_SHOP "/9", (char *)NULL);
+        _exit(127);
+    }
+    CHECK(pid > 0);
+    node_open(&caller, &cluster, CALLER);
+    RUN_UNTIL(ringbus_instances(caller.bus, A_SHOP, NULL, 0) == 1, NODE_MS, &caller);
+    broker_start(&broker, &cluster, "broker", make_config());
+    const struct ringbus_addr to = node_target(&caller, B_SHOP, 1, NULL);
+    /* One-way: it waits in the broker's hold until the receiver is linked. */
+    RUN_UNTIL(ringbus_send_with(caller.bus, &to, parts, 2, &said) == 1, NODE_MS, &caller);
+    assert_int_equal(child_wait(pid, NODE_MS), 0);
+    FILE *file = fopen(out, "re");
+    CHECK(file != NULL && fgets(line, sizeof line, file) != NULL);
+    (void)fclose(file);
+    assert_non_null(strstr(line, "\"from\":\"/game_a/eu/pc/w1/edge/broker/b1\""));
+    assert_non_null(strstr(line, "\"origin\":\"" CALLER "\""));
+    assert_non_null(strstr(line, "\"hops\":1"));
+    node_close(&caller);
+    broker_kill(&broker);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -193,6 +228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_request_between_businesses),
         cmocka_unit_test(test_oneway_between_businesses),
+        cmocka_unit_test(test_tool_shows_the_origin),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
