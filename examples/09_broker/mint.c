@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pays out what it is asked for, and notes for whom: not for the broker, but for who stands behind. */
+/* Pays out what it is asked for, and notes for whom: not the broker, but who stands behind it. */
 #include <ringbus/ringbus.h>
 #include <signal.h>
 #include <stdio.h>

@@ -444,7 +444,7 @@ static void test_reply_as(void **state)
     close_all();
 }
 
-/* Of several that stand for others under one name, one gets what is for all; the rest gets it too. */
+/* Of several that stand for others under one name one gets what is for all; others each do. */
 static int count_it(struct node *node, const struct ringbus_message *message)
 {
     (void)node;
