@@ -45,7 +45,7 @@ void rbi_import_init(struct rbi_import *import,
 /** Walks the entries of a host that are not GONE. @param at  RBI_IMPORT_NONE: of all */
 static uint32_t next_of(const struct rbi_import *import, uint32_t at, uint32_t idx)
 {
-    for (; idx < import->entry_max; idx++) {
+    for (; idx < import->entry_end; idx++) {
         const struct rbi_import_entry *entry = &import->entries[idx];
         if (entry->state != RBI_IMPORT_FREE && entry->state != RBI_IMPORT_GONE &&
             (at == RBI_IMPORT_NONE || entry->host == at)) {

@@ -142,6 +142,7 @@ struct rbi_import_config {
     uint64_t own_host; /* what says that it comes from there is not taken */
     uint64_t grace_ns;
     uint64_t mass_hold_ns;
+    uint32_t limit; /* instances at most; 0, or more than there is room for: as many as fit */
     const struct rbi_bridge_globs *globs; /* lent: clusters that are taken */
 };
 
@@ -166,6 +167,7 @@ struct rbi_import {
     uint32_t entry_max;
     uint32_t entry_count; /* in use */
     uint32_t entry_free;  /* first of the free ones */
+    uint32_t entry_end;   /* all behind it are free, and none of them was ever in use */
     struct rbi_import_cluster *clusters;
     uint32_t *paths; /* by hash: entry, or RBI_IMPORT_NONE */
     uint32_t slot_mask;
@@ -191,7 +193,19 @@ void rbi_import_init(struct rbi_import *import,
                      uint32_t entry_max,
                      struct rbi_import_cluster *clusters,
                      uint32_t *paths);
-/** Other globs or times, after a reload. What is not to be imported any more is removed. */
+/**
+ * Goes on in a larger table, with the same indexes; the caller frees the old one.
+ * @param entries, clusters, paths  as for rbi_import_init(), of at least as many entries
+ */
+void rbi_import_move(struct rbi_import *import,
+                     struct rbi_import_entry *entries,
+                     uint32_t entry_max,
+                     struct rbi_import_cluster *clusters,
+                     uint32_t *paths);
+/**
+ * Other globs, times or limit, after a reload. What is not to be imported any more is removed; what
+ * is above a lower limit stays, and nothing is added to it.
+ */
 void rbi_import_configure(struct rbi_import *import,
                           const struct rbi_import_config *config,
                           uint64_t now_ns);

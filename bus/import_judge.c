@@ -93,7 +93,7 @@ void rbi_import_drop(struct rbi_import *import, uint32_t idx, uint32_t reason)
 void rbi_import_tick(struct rbi_import *import, uint64_t now_ns)
 {
     import->due_ns = NEVER;
-    for (uint32_t idx = 0; idx < import->entry_max; idx++) {
+    for (uint32_t idx = 0; idx < import->entry_end; idx++) {
         const struct rbi_import_entry *entry = &import->entries[idx];
         if (entry->state == RBI_IMPORT_FREE || entry->state == RBI_IMPORT_GONE) {
             continue;

@@ -32,7 +32,7 @@ static void answer_whole(struct rbi_import *import, uint32_t at, uint64_t now_ns
         return;
     }
     host->source = true;
-    for (uint32_t idx = 0; idx < import->entry_max; idx++) {
+    for (uint32_t idx = 0; idx < import->entry_end; idx++) {
         const struct rbi_import_entry *entry = &import->entries[idx];
         if (entry->host == at && entry->state != RBI_IMPORT_FREE &&
             entry->state != RBI_IMPORT_GONE) {
@@ -127,7 +127,7 @@ static void list_end(struct rbi_import *import, uint32_t at, uint64_t now_ns)
     answer_whole(import, at, now_ns);
     /* First all of them, then the guard: it counts. */
     for (unsigned guard = 0; guard < 2; guard++) {
-        for (uint32_t idx = 0; idx < import->entry_max; idx++) {
+        for (uint32_t idx = 0; idx < import->entry_end; idx++) {
             const struct rbi_import_entry *entry = &import->entries[idx];
             if (entry->host != at || entry->state == RBI_IMPORT_FREE ||
                 entry->state == RBI_IMPORT_GONE || entry->list == host->list) {

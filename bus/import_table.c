@@ -155,13 +155,23 @@ static void cluster_leave(struct rbi_import *import, uint32_t idx)
 static bool host_has_room(const struct rbi_import *import, uint32_t host)
 {
     const uint64_t own = import->hosts[host].entries;
-    const uint64_t left = import->entry_max - import->entry_count;
+    const uint32_t limit = import->config.limit;
+    const uint64_t room = limit != 0 ? rbi_min_u64(limit, import->entry_max) : import->entry_max;
+    const uint64_t left = room - rbi_min_u64(room, import->entry_count);
     uint64_t others = 0;
     for (uint32_t i = 0; i < import->host_count; i++) {
         const struct rbi_import_host *other = &import->hosts[i];
         others += i != host && (other->reachable || other->entries > 0) ? 1U : 0U;
     }
     return left > 0 && own + 1 <= (left + own + others) / (others + 1);
+}
+
+static void bucket_join(struct rbi_import *import, uint32_t idx)
+{
+    struct rbi_import_entry *entry = &import->entries[idx];
+    uint32_t *bucket = &import->paths[bucket_of(import, &entry->remote.pidf)];
+    entry->next = *bucket;
+    *bucket = idx;
 }
 
 uint32_t rbi_import_new(struct rbi_import *import, uint32_t host, const struct rbi_remote *remote)
@@ -173,16 +183,52 @@ uint32_t rbi_import_new(struct rbi_import *import, uint32_t host, const struct r
     struct rbi_import_entry *entry = &import->entries[idx];
     import->entry_free = entry->next;
     import->entry_count++;
+    import->entry_end = (uint32_t)rbi_max_u64(import->entry_end, (uint64_t)idx + 1);
     import->hosts[host].entries++;
     memset(entry, 0, sizeof *entry);
     entry->remote = *remote;
     entry->host = host;
     entry->state = RBI_IMPORT_STALE;
-    uint32_t *bucket = &import->paths[bucket_of(import, &remote->pidf)];
-    entry->next = *bucket;
-    *bucket = idx;
+    bucket_join(import, idx);
     cluster_join(import, idx);
     return idx;
+}
+
+void rbi_import_move(struct rbi_import *import,
+                     struct rbi_import_entry *entries,
+                     uint32_t entry_max,
+                     struct rbi_import_cluster *clusters,
+                     uint32_t *paths)
+{
+    const struct rbi_import_cluster *old = import->clusters;
+    const uint32_t old_mask = import->slot_mask;
+    const uint32_t slots = rbi_import_slots(entry_max);
+    RBI_ASSERT(entry_max >= import->entry_max);
+    memset(entries, 0, entry_max * sizeof *entries);
+    memcpy(entries, import->entries, import->entry_end * sizeof *entries);
+    memset(clusters, 0, slots * sizeof *clusters);
+    import->entries = entries;
+    import->entry_max = entry_max;
+    import->clusters = clusters;
+    import->paths = paths;
+    import->slot_mask = slots - 1;
+    for (uint32_t slot = 0; slot <= old_mask; slot++) {
+        if (old[slot].id != 0) {
+            clusters[cluster_slot(import, old[slot].id)] = old[slot];
+        }
+    }
+    for (uint32_t slot = 0; slot < slots; slot++) {
+        paths[slot] = RBI_IMPORT_NONE;
+    }
+    import->entry_free = RBI_IMPORT_NONE;
+    for (uint32_t idx = entry_max; idx-- > 0;) { /* so that the first are taken first */
+        if (entries[idx].state == RBI_IMPORT_FREE) {
+            entries[idx].next = import->entry_free;
+            import->entry_free = idx;
+        } else {
+            bucket_join(import, idx);
+        }
+    }
 }
 
 void rbi_import_retire(struct rbi_import *import, uint32_t idx, uint32_t reason)

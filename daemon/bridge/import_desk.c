@@ -13,15 +13,20 @@
 #define NS_PER_MS    UINT64_C(1000000)
 #define LOG_LIMIT_NS UINT64_C(10000000000)
 
+/** Memory of the table. */
+struct room {
+    struct rbi_import_entry *entries;
+    struct rbi_import_cluster *clusters;
+    uint32_t *paths;
+};
+
 struct rbi_import_desk {
     struct rbi_loop *loop;
     const struct rbi_bridge_config *config;
     const struct rbi_import_desk_calls *calls;
     void *context;
     struct rbi_import import;
-    struct rbi_import_entry *entries;
-    struct rbi_import_cluster *clusters;
-    uint32_t *paths;
+    struct room room;
     struct rbi_loop_timer timer;
     bool running; /* actions are being carried out, and what they cause follows them */
     struct rbi_import_store *store;
@@ -39,6 +44,7 @@ static struct rbi_import_config config_of(const struct rbi_bridge_config *config
     return (struct rbi_import_config){.own_host = rbi_host_id(config->host, strlen(config->host)),
                                       .grace_ns = config->grace_ms * NS_PER_MS,
                                       .mass_hold_ns = config->mass_hold_ms * NS_PER_MS,
+                                      .limit = config->limits.instances,
                                       .globs = &config->import};
 }
 
@@ -60,7 +66,7 @@ static bool may_log(struct rbi_import_desk *desk)
 
 static void do_register(struct rbi_import_desk *desk, const struct rbi_import_action *action)
 {
-    struct rbi_import_entry *entry = &desk->entries[action->entry];
+    struct rbi_import_entry *entry = &desk->import.entries[action->entry];
     void *user = NULL;
     const int result = desk->calls->add(desk->context, &desk->import.hosts[action->host],
                                         action->entry, &entry->remote, action->stale, &user);
@@ -79,7 +85,7 @@ static void do_register(struct rbi_import_desk *desk, const struct rbi_import_ac
 
 static void do_remove(struct rbi_import_desk *desk, const struct rbi_import_action *action)
 {
-    struct rbi_import_entry *entry = &desk->entries[action->entry];
+    struct rbi_import_entry *entry = &desk->import.entries[action->entry];
     void *user = entry->user;
     entry->user = NULL;
     keep(desk, entry);
@@ -101,7 +107,7 @@ static void do_ask(struct rbi_import_desk *desk, const struct rbi_import_action 
 
 static void do_held(struct rbi_import_desk *desk, const struct rbi_import_action *action)
 {
-    const struct rbi_remote *remote = &desk->entries[action->entry].remote;
+    const struct rbi_remote *remote = &desk->import.entries[action->entry].remote;
     rbi_log(RBI_LOG_WARNING, "removals_held",
             "cluster=%.*s out_of_sight=%" PRIu32 " of=%" PRIu32 " hold_ms=%" PRIu32
             " text=\"many at once: kept until then, or until an operator confirms\"",
@@ -120,13 +126,13 @@ static void do_log(struct rbi_import_desk *desk, const struct rbi_import_action 
     } else if (may_log(desk)) {
         rbi_log(RBI_LOG_WARNING, "import_conflict",
                 "host=%s path=%s text=\"another host has an instance of this path\"", host->name,
-                desk->entries[action->entry].remote.path);
+                desk->import.entries[action->entry].remote.path);
     }
 }
 
 static void carry_out(struct rbi_import_desk *desk, const struct rbi_import_action *action)
 {
-    struct rbi_import_entry *entry = &desk->entries[action->entry];
+    struct rbi_import_entry *entry = &desk->import.entries[action->entry];
     switch (action->what) {
     case RBI_IMPORT_DO_REGISTER:
         do_register(desk, action);
@@ -190,8 +196,8 @@ static uint32_t list_cluster(
     const struct rbi_import_desk *desk = context;
     uint32_t count = 0;
     *revision = 0;
-    for (uint32_t i = 0; i < desk->import.entry_max; i++) {
-        const struct rbi_import_entry *entry = &desk->entries[i];
+    for (uint32_t i = 0; i < desk->import.entry_end; i++) {
+        const struct rbi_import_entry *entry = &desk->import.entries[i];
         const struct rbi_import_host *host = &desk->import.hosts[entry->host];
         if (entry->state == RBI_IMPORT_FREE || entry->state == RBI_IMPORT_GONE ||
             entry->remote.pidf.cluster != id) {
@@ -241,6 +247,28 @@ static void start_store(struct rbi_import_desk *desk, const char *folder)
 
 /* ---- life -------------------------------------------------------------------------------- */
 
+static void room_free(const struct room *room)
+{
+    free(room->entries);
+    free(room->clusters);
+    free(room->paths);
+}
+
+/** @retval 0; -ENOMEM */
+static int room_make(uint32_t max, struct room *out)
+{
+    const uint32_t slots = rbi_import_slots(max);
+    const struct room room = {.entries = calloc(max, sizeof *room.entries),
+                              .clusters = calloc(slots, sizeof *room.clusters),
+                              .paths = calloc(slots, sizeof *room.paths)};
+    if (!room.entries || !room.clusters || !room.paths) {
+        room_free(&room);
+        return -ENOMEM;
+    }
+    *out = room;
+    return 0;
+}
+
 int rbi_import_desk_new(struct rbi_loop *loop,
                         const struct rbi_bridge_config *config,
                         const char *folder,
@@ -248,17 +276,9 @@ int rbi_import_desk_new(struct rbi_loop *loop,
                         void *context,
                         struct rbi_import_desk **out)
 {
-    const uint32_t max = config->limits.instances;
-    const uint32_t slots = rbi_import_slots(max);
     struct rbi_import_desk *desk = calloc(1, sizeof *desk);
-    if (!desk) {
-        return -ENOMEM;
-    }
-    desk->entries = calloc(max, sizeof *desk->entries);
-    desk->clusters = calloc(slots, sizeof *desk->clusters);
-    desk->paths = calloc(slots, sizeof *desk->paths);
-    if (!desk->entries || !desk->clusters || !desk->paths) {
-        rbi_import_desk_free(desk);
+    if (!desk || room_make(config->limits.instances, &desk->room) < 0) {
+        free(desk);
         return -ENOMEM;
     }
     desk->loop = loop;
@@ -266,7 +286,8 @@ int rbi_import_desk_new(struct rbi_loop *loop,
     desk->calls = calls;
     desk->context = context;
     const struct rbi_import_config import = config_of(config);
-    rbi_import_init(&desk->import, &import, desk->entries, max, desk->clusters, desk->paths);
+    rbi_import_init(&desk->import, &import, desk->room.entries, config->limits.instances,
+                    desk->room.clusters, desk->room.paths);
     if (folder) {
         start_store(desk, folder);
     }
@@ -281,19 +302,27 @@ void rbi_import_desk_free(struct rbi_import_desk *desk)
     if (!desk) {
         return;
     }
-    if (desk->loop) {
-        rbi_loop_timer_cancel(desk->loop, &desk->timer);
-    }
+    rbi_loop_timer_cancel(desk->loop, &desk->timer);
     rbi_import_store_free(desk->store);
-    free(desk->paths);
-    free(desk->clusters);
-    free(desk->entries);
+    room_free(&desk->room);
     free(desk);
 }
 
 void rbi_import_desk_configure(struct rbi_import_desk *desk, const struct rbi_bridge_config *config)
 {
+    struct room larger;
     desk->config = config;
+    if (config->limits.instances > desk->import.entry_max) {
+        if (room_make(config->limits.instances, &larger) == 0) {
+            rbi_import_move(&desk->import, larger.entries, config->limits.instances,
+                            larger.clusters, larger.paths);
+            room_free(&desk->room);
+            desk->room = larger;
+        } else {
+            rbi_log(RBI_LOG_WARNING, "import_not_larger", "limit=%" PRIu32 " stays=%" PRIu32,
+                    config->limits.instances, desk->import.entry_max);
+        }
+    }
     const struct rbi_import_config import = config_of(config);
     rbi_import_configure(&desk->import, &import, now(desk));
     run(desk);

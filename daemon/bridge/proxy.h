@@ -60,8 +60,8 @@ RBI_MUST_CHECK int rbi_proxy_update(struct rbi_proxy *proxy, const struct rbi_pr
 /**
  * Ends it and all its halves, without callbacks. Accepts NULL.
  * @param reason  what its peers are told: LEFT, CRASHED, SILENT, UNREACHABLE ...; NONE: nothing,
- *                they take it for a crash. To watchers it has died with CRASHED, SILENT, UNREACHABLE
- *                and NONE, else it has left
+ *                they take it for a crash. Watchers see that it died with CRASHED, SILENT,
+ *                UNREACHABLE and NONE, else that it left
  */
 void rbi_proxy_free(struct rbi_proxy *proxy, enum rbi_reason reason);
 

@@ -337,6 +337,52 @@ static void test_room_is_shared_by_hosts(void **state)
     assert_int_equal(bench.last_ask.incarnation, 0);
 }
 
+static void test_the_table_grows_and_the_limit_falls(void **state)
+{
+    (void)state;
+    static struct rbi_import_entry entries[BENCH_ENTRIES];
+    static struct rbi_import_cluster clusters[BENCH_SLOTS];
+    static uint32_t paths[BENCH_SLOTS];
+    struct rbi_remote many[24];
+    bench_init(&bench, 8);
+    for (uint32_t i = 0; i < 24; i++) {
+        char cluster[16];
+        (void)snprintf(cluster, sizeof cluster, "c%" PRIu32, i % 5);
+        char name[8];
+        (void)snprintf(name, sizeof name, "%" PRIu32, i + 1);
+        many[i] = bench_remote(cluster, name, 1);
+    }
+    reach(ALPHA, true);
+    bench_list(&bench, ALPHA, LIFE, 5, many, 24);
+    assert_int_equal(bench_count(&bench), 8);
+    bench_change(&bench, ALPHA, LIFE, 6, &many[3], RBI_REASON_NONE); /* with something under way */
+    rbi_import_move(&bench.import, entries, BENCH_ENTRIES, clusters, paths);
+    memcpy(bench.entries, entries, sizeof entries); /* the bench looks at its own */
+    memcpy(bench.clusters, clusters, sizeof clusters);
+    memcpy(bench.paths, paths, sizeof paths);
+    bench.import.entries = bench.entries;
+    bench.import.clusters = bench.clusters;
+    bench.import.paths = bench.paths;
+    bench_run(&bench);
+    assert_int_equal(bench_count(&bench), 8);
+    assert_int_equal(bench.entries[bench_find(&bench, &many[3])].state, RBI_IMPORT_UNCONFIRMED);
+    struct rbi_import_config config = bench.import.config;
+    config.limit = 20;
+    rbi_import_configure(&bench.import, &config, bench.now_ns);
+    bench_run(&bench);
+    bench_pass(&bench, RBI_IMPORT_ASK_MAX_NS);
+    bench_list(&bench, ALPHA, LIFE, 7, many, 24);
+    assert_int_equal(bench_count(&bench), 20);
+    for (uint32_t i = 0; i < 20; i++) {
+        assert_int_not_equal(bench_find(&bench, &many[i]), RBI_IMPORT_NONE);
+    }
+    config.limit = 4; /* those that are there stay */
+    rbi_import_configure(&bench.import, &config, bench.now_ns);
+    bench_run(&bench);
+    bench_list(&bench, ALPHA, LIFE, 8, many, 24);
+    assert_int_equal(bench_count(&bench), 20);
+}
+
 static void test_clusters_come_and_go(void **state)
 {
     (void)state;
@@ -393,6 +439,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_path_has_one_holder_and_the_next_follows, setup),
         cmocka_unit_test_setup(test_a_path_that_is_ours_is_tried_again, setup),
         cmocka_unit_test_setup(test_room_is_shared_by_hosts, setup),
+        cmocka_unit_test_setup(test_the_table_grows_and_the_limit_falls, setup),
         cmocka_unit_test_setup(test_clusters_come_and_go, setup),
         cmocka_unit_test_setup(test_hosts_have_an_end, setup),
     };

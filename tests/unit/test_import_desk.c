@@ -244,6 +244,31 @@ static void test_what_the_daemon_has_is_given_up_for_now(void **state)
     rbi_import_desk_dead(desk, UINT32_MAX);
 }
 
+static void test_a_reload_makes_room(void **state)
+{
+    (void)state;
+    static struct rbi_bridge_config next;
+    close_desk();
+    config.limits.instances = 1;
+    open_desk();
+    two_of_alpha();
+    assert_int_equal(count(), 1);
+    next = config;
+    next.limits.instances = PROXIES;
+    asks = 0;
+    rbi_import_desk_configure(desk, &next);
+    for (unsigned i = 0; i < 3000 && asks == 0; i++) {
+        assert_int_equal(rbi_loop_turn(loop, NS_1MS), 0);
+    }
+    assert_int_equal(asked_incarnation, 0);
+    item(ALPHA, 3, RBI_ITEM_FIRST, 1, "1");
+    item(ALPHA, 3, 0, 2, "2");
+    item(ALPHA, 3, RBI_ITEM_LAST, 3, NULL);
+    assert_int_equal(count(), 2);
+    item(ALPHA, 4, RBI_ITEM_REMOVED | RBI_ITEM_LAST, 0, "1"); /* from before the larger table */
+    assert_int_equal(count(), 1);
+}
+
 static void test_calls_from_within_follow(void **state)
 {
     (void)state;
@@ -315,6 +340,7 @@ int main(void)
         CASE(test_times_pass_in_the_loop),
         CASE(test_what_cannot_be_added_is_tried_again),
         CASE(test_what_the_daemon_has_is_given_up_for_now),
+        CASE(test_a_reload_makes_room),
         CASE(test_calls_from_within_follow),
         CASE(test_operators_confirm),
         CASE(test_a_file_says_whom_we_saw_last),
