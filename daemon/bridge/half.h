@@ -218,4 +218,12 @@ struct rbi_half_taken {
  */
 void rbi_half_taken(struct rbi_half *half, struct rbi_half_taken *out);
 
+/** The last word of a peer that has ended: ends of records that were put. */
+struct rbi_half_last {
+    uint64_t handled; /* before it nothing needs to go back to its sender */
+    uint64_t seen;    /* behind it nothing was seen */
+};
+/** After on_down(). Walks what was not read: costs a look at each such record. */
+void rbi_half_last(struct rbi_half *half, struct rbi_half_last *out);
+
 #endif

@@ -207,3 +207,26 @@ void rbi_half_taken(struct rbi_half *half, struct rbi_half_taken *out)
         (void)rbi_half_bad_peer(half);
     }
 }
+
+void rbi_half_last(struct rbi_half *half, struct rbi_half_last *out)
+{
+    struct rbi_half_taken taken;
+    struct rbi_lane_record record;
+    rbi_half_taken(half, &taken);
+    out->handled = taken.read;
+    out->seen = taken.written;
+    if (!taken.believed) {
+        return;
+    }
+    /* Its position is untrusted: only the end of a record that lies before it counts. */
+    while ((int64_t)(taken.begun - out->handled) > 0 &&
+           rbi_lane_unread_at(&half->tx, out->handled, &record) == RBI_LANE_OK &&
+           (int64_t)(taken.begun - record.next) >= 0) {
+        out->handled = record.next;
+    }
+    out->seen = out->handled;
+    if ((taken.running || taken.begun != out->handled) &&
+        rbi_lane_unread_at(&half->tx, out->handled, &record) == RBI_LANE_OK) {
+        out->seen = record.next;
+    }
+}

@@ -183,6 +183,8 @@ void rbi_tunnel_say_hold(struct rbi_tunnel *tunnel, bool on);
 void rbi_tunnel_flush_hold(struct rbi_tunnel *tunnel);
 /** Looks how far the local endpoint has read, sends ACK when due. @return whether all is read */
 bool rbi_tunnel_settle(struct rbi_tunnel *tunnel);
+/** The local endpoint has ended: what it had handled is done with, though it had not said so. */
+void rbi_tunnel_settle_last(struct rbi_tunnel *tunnel);
 /** Behind the last of the peer's records that the local endpoint may have seen. */
 uint64_t rbi_tunnel_seen(const struct rbi_tunnel *tunnel);
 /** A position in our lane, in those of the records' sender. */

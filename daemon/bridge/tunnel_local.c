@@ -84,7 +84,7 @@ static void on_down(struct rbi_half *half, enum rbi_reason reason)
     const uint32_t silent = reason == RBI_REASON_GIVEN_UP && end != NULL && end->imported
                                 ? end->import_entry
                                 : RBI_IMPORT_NONE;
-    (void)rbi_tunnel_settle(tunnel);
+    rbi_tunnel_settle_last(tunnel);
     rbi_tunnel_drop_all(tunnel);
     tunnel->send_due = true;
     rbi_tunnel_touch(tunnel); /* what lies in its lane still goes */

@@ -71,13 +71,32 @@ void rbi_tunnel_say_hold(struct rbi_tunnel *tunnel, bool on)
 uint64_t rbi_tunnel_seen(const struct rbi_tunnel *tunnel)
 {
     const struct rbi_stream_rx *rx = &tunnel->stream.rx;
-    struct rbi_half_taken taken;
+    struct rbi_half_last last;
     if (tunnel->half == NULL || !tunnel->linked) {
         return rx->put;
     }
-    rbi_half_taken(tunnel->half, &taken);
-    const uint64_t begun = rbi_tunnel_source_position(tunnel, taken.begun);
-    return rbi_stream_behind(begun, rx->put) ? rx->put : begun;
+    rbi_half_last(tunnel->half, &last);
+    const uint64_t seen = rbi_tunnel_source_position(tunnel, last.seen);
+    return rbi_stream_behind(seen, rx->put) ? rx->put : seen;
+}
+
+static void settle_to(struct rbi_tunnel *tunnel, uint64_t position)
+{
+    struct rbi_stream_rx *rx = &tunnel->stream.rx;
+    const uint64_t read = rbi_tunnel_source_position(tunnel, position);
+    forget_shifts(tunnel, position);
+    if (rbi_stream_behind(read, rx->settled) && !rbi_stream_behind(read, rx->put)) {
+        rbi_stream_rx_settle(rx, read);
+    }
+}
+
+void rbi_tunnel_settle_last(struct rbi_tunnel *tunnel)
+{
+    struct rbi_half_last last;
+    if (tunnel->half != NULL && tunnel->linked) {
+        rbi_half_last(tunnel->half, &last);
+        settle_to(tunnel, last.handled);
+    }
 }
 
 bool rbi_tunnel_settle(struct rbi_tunnel *tunnel)
@@ -87,11 +106,7 @@ bool rbi_tunnel_settle(struct rbi_tunnel *tunnel)
     struct rbi_frame_ack ack;
     if (tunnel->half != NULL && tunnel->linked) {
         rbi_half_taken(tunnel->half, &taken);
-        const uint64_t read = rbi_tunnel_source_position(tunnel, taken.read);
-        forget_shifts(tunnel, taken.read);
-        if (rbi_stream_behind(read, rx->settled) && !rbi_stream_behind(read, rx->put)) {
-            rbi_stream_rx_settle(rx, read);
-        }
+        settle_to(tunnel, taken.read);
         rbi_tunnel_flush_hold(tunnel);
     }
     if (tunnel->session == NULL || tunnel->peer_handle == 0 ||
