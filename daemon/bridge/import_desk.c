@@ -110,7 +110,7 @@ static void do_held(struct rbi_import_desk *desk, const struct rbi_import_action
     const struct rbi_remote *remote = &desk->import.entries[action->entry].remote;
     rbi_log(RBI_LOG_WARNING, "removals_held",
             "cluster=%.*s out_of_sight=%" PRIu32 " of=%" PRIu32 " hold_ms=%" PRIu32
-            " text=\"many at once: kept until then, or until an operator confirms\"",
+            " text=\"many at once stay so long; ringbusctl bridge confirm ends it\"",
             (int)rbi_remote_cluster_length(remote), remote->path, action->count, action->total,
             desk->config->mass_hold_ms);
 }
