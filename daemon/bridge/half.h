@@ -57,8 +57,8 @@ void rbi_half_refuse(struct rbi_half *half, int code, const char *text);
  * Ends the link and frees the half; no callback follows. What was put before is still read by the
  * peer. Accepts every phase.
  * @param reason  what the peer is told behind all records: as far as its lane has room in a
- *                DISCONNECT, unless the other host's endpoint has said so itself, and by the daemon.
- *                NONE: nothing, it takes it for a crash
+ *                DISCONNECT, unless the other host's endpoint has said so itself, and by the
+ *                daemon. NONE: nothing, it takes it for a crash
  */
 void rbi_half_end(struct rbi_half *half, enum rbi_reason reason);
 
@@ -117,8 +117,8 @@ RBI_MUST_CHECK int rbi_half_payload(struct rbi_half *half,
  * Everything before @p pos is the peer's again, payloads by reference included.
  * @param pos  from another host, so checked: the beginning of a record, at most rbi_half_pos()
  * @retval 0        also when it is behind us already
- * @retval -EPROTO  it is no such position, and the other host's fault: what the peer writes into its
- *                  lane has no part in it
+ * @retval -EPROTO  it is no such position, and the other host's fault: what the peer writes into
+ *                  its lane has no part in it
  */
 RBI_MUST_CHECK int rbi_half_release(struct rbi_half *half, uint64_t pos);
 

@@ -74,7 +74,7 @@ static void impossible_positions(void)
                                    UINT64_MAX - 63};
         rbi_store_rlx(&side->read_pos, values[i]);
         /* It is looked at when something is put: the answer to a PING. */
-        for (unsigned k = 0; k < 2000; k++) {
+        for (uint64_t k = 0; k < 2000; k++) {
             peer_put(&peer, rbi_record_meta(RBI_RECORD_PING, 0, 0, 0), &k, 8);
             if (!peer_consumed(&peer, 1000)) {
                 break;

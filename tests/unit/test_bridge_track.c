@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where records began that were sent on, and which payloads they named, held against a plain list. */
+/* Where records began that were sent on, and what they named, held against a plain list. */
 #include "daemon/bridge/track.h"
 #include "support/test.h"
 
