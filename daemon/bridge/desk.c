@@ -21,34 +21,45 @@
 #define POOL_DEFAULT (UINT64_C(64) << 20)
 /* A bell costs each side a system call, and a turn of the loop costs one as well. */
 #define SPIN_NS UINT64_C(50000)
+/* A half that had nothing for so many turns is looked at now and then only, until it has. */
+#define QUIET_TURNS      64U
+#define RESTING_PER_TURN 16U
 
 static void turn(void *context);
 
 /* ---- who is awake -------------------------------------------------------------------------- */
 
-static void attend(struct rbi_half *half)
-{
-    struct rbi_desk *desk = half->proxy->desk;
-    if (rbi_list_empty(&half->turn)) {
-        rbi_list_push_back(&desk->awake, &half->turn);
-        desk->awake_count++;
-    }
-}
-
 void rbi_desk_leave(struct rbi_half *half)
 {
     if (!rbi_list_empty(&half->turn)) {
         rbi_list_remove(&half->turn);
-        half->proxy->desk->awake_count--;
+        half->proxy->desk->moving_count -= half->rests ? 0U : 1U;
+        half->rests = false;
     }
+}
+
+static void move(struct rbi_half *half)
+{
+    struct rbi_desk *desk = half->proxy->desk;
+    if (half->rests || rbi_list_empty(&half->turn)) {
+        rbi_desk_leave(half);
+        rbi_list_push_back(&desk->moving, &half->turn);
+        desk->moving_count++;
+    }
+    half->quiet = 0;
+}
+
+static void rest(struct rbi_half *half)
+{
+    rbi_desk_leave(half);
+    rbi_list_push_back(&half->proxy->desk->resting, &half->turn);
+    half->rests = true;
 }
 
 void rbi_desk_attend(struct rbi_half *half)
 {
-    if (half->proxy->awake) {
-        attend(half);
-    }
     rbi_desk_wake(half->proxy);
+    move(half);
 }
 
 static bool is_attended(const struct rbi_half *half)
@@ -77,7 +88,7 @@ void rbi_desk_wake(struct rbi_proxy *proxy)
         struct rbi_half *half = RBI_CONTAINER_OF(node, struct rbi_half, node);
         if (is_attended(half)) {
             rbi_half_want_none(half);
-            attend(half);
+            rest(half); /* whose bell has rung moves by that */
         }
     }
 }
@@ -168,7 +179,7 @@ void rbi_desk_unrung(struct rbi_half *half)
     struct rbi_desk *desk = half->proxy->desk;
     half->unrung = true;
     rbi_list_push_back(&desk->dirty, &half->unrung_node);
-    rbi_desk_wake(half->proxy); /* an answer may be near */
+    rbi_desk_attend(half); /* an answer may be near */
 }
 
 static bool take(bool *due)
@@ -228,32 +239,63 @@ static void tell_news(struct rbi_desk *desk)
 
 /* ---- one turn ------------------------------------------------------------------------------ */
 
-static void look_at(struct rbi_desk *desk, struct rbi_half *half)
+/** @return whether there was something; then it may be gone */
+static bool look_at(struct rbi_desk *desk, struct rbi_half *half)
 {
     struct rbi_proxy *proxy = half->proxy;
+    bool any = false;
     desk->visited = half;
     if (rbi_half_has_room(half)) {
         proxy->active_ns = rbi_loop_now_ns(desk->loop);
+        half->quiet = 0;
+        any = true;
         desk->events->on_room(half);
         if (desk->visited != half) {
-            return;
+            return true;
         }
     }
     if (!half->held && rbi_half_has_records(half)) {
         proxy->active_ns = rbi_loop_now_ns(desk->loop);
+        half->quiet = 0;
+        any = true;
         desk->events->on_records(half);
+    }
+    return any;
+}
+
+static void look_at_moving(struct rbi_desk *desk)
+{
+    for (uint32_t left = desk->moving_count; left > 0 && !rbi_list_empty(&desk->moving); left--) {
+        struct rbi_list *node = desk->moving.next;
+        struct rbi_half *half = RBI_CONTAINER_OF(node, struct rbi_half, turn);
+        /* To the end: whoever is freed by a callback leaves the list by itself. */
+        rbi_list_remove(node);
+        rbi_list_push_back(&desk->moving, node);
+        if (!look_at(desk, half) && ++half->quiet > QUIET_TURNS && !half->blocked) {
+            rest(half);
+        }
+    }
+}
+
+/** A few of those that have been quiet: most links of most proxies, most of the time. */
+static void look_at_resting(struct rbi_desk *desk)
+{
+    for (unsigned left = RESTING_PER_TURN; left > 0 && !rbi_list_empty(&desk->resting); left--) {
+        struct rbi_list *node = desk->resting.next;
+        struct rbi_half *half = RBI_CONTAINER_OF(node, struct rbi_half, turn);
+        rbi_list_remove(node);
+        rbi_list_push_back(&desk->resting, node);
+        if (half->awaiting || half->blocked || (!half->held && rbi_half_has_records(half))) {
+            move(half);
+            (void)look_at(desk, half);
+        }
     }
 }
 
 static void look_at_all(struct rbi_desk *desk)
 {
-    for (uint32_t left = desk->awake_count; left > 0 && !rbi_list_empty(&desk->awake); left--) {
-        struct rbi_list *node = desk->awake.next;
-        /* To the end: whoever is freed by a callback leaves the list by itself. */
-        rbi_list_remove(node);
-        rbi_list_push_back(&desk->awake, node);
-        look_at(desk, RBI_CONTAINER_OF(node, struct rbi_half, turn));
-    }
+    look_at_moving(desk);
+    look_at_resting(desk);
     desk->visited = NULL;
 }
 
@@ -323,7 +365,8 @@ int rbi_desk_new(const struct rbi_desk_options *options, struct rbi_desk **out)
         return r;
     }
     rbi_list_init(&desk->all);
-    rbi_list_init(&desk->awake);
+    rbi_list_init(&desk->moving);
+    rbi_list_init(&desk->resting);
     rbi_list_init(&desk->awake_proxies);
     rbi_list_init(&desk->dirty);
     rbi_list_init(&desk->news);

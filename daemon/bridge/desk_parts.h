@@ -30,8 +30,10 @@ struct rbi_desk {
     struct rbi_pool_plan pool_plan;
     struct rbi_map proxies; /* by rbi_proxy_key() */
     struct rbi_list all;    /* struct rbi_proxy.node */
-    struct rbi_list awake;  /* struct rbi_half.turn, of proxies that do not sleep */
-    uint32_t awake_count;
+    /* struct rbi_half.turn, of proxies that do not sleep: those that move, and the others. */
+    struct rbi_list moving;
+    struct rbi_list resting;
+    uint32_t moving_count;
     struct rbi_list awake_proxies; /* struct rbi_proxy.awake_node */
     struct rbi_list dirty; /* struct rbi_half.unrung_node: put, and the bell not looked at */
     struct rbi_list news;  /* struct rbi_half.news_node: a callback is due */
@@ -98,6 +100,7 @@ struct rbi_half {
     bool said_bye;       /* a DISCONNECT was put: nothing behind it counts */
     bool limited;        /* not every method may be sent on it */
     bool requester;      /* we have asked for it */
+    bool rests;          /* in desk->resting */
     uint32_t quiet;      /* turns in a row that found nothing */
     uint64_t want_bytes;
     uint64_t await_pos;
@@ -115,7 +118,7 @@ struct rbi_half {
     struct rbi_peer_pool *peer_pool;
 
     struct rbi_list node;        /* in proxy->halves */
-    struct rbi_list turn;        /* in desk->awake */
+    struct rbi_list turn;        /* in desk->moving or desk->resting */
     struct rbi_list unrung_node; /* in desk->dirty */
     struct rbi_list news_node;   /* in desk->news */
     void *context;
@@ -147,8 +150,9 @@ struct rbi_half {
 void rbi_desk_wake(struct rbi_proxy *proxy);
 /** It is gone, or has no more halves: it neither wakes nor sleeps. */
 void rbi_desk_forget(struct rbi_proxy *proxy);
-/** A linked half is to be looked at, as long as its proxy is awake; or not any more. */
+/** Something of a linked half may move: it is looked at each turn, until it was quiet for a while. */
 void rbi_desk_attend(struct rbi_half *half);
+/** It is looked at no more. */
 void rbi_desk_leave(struct rbi_half *half);
 /** A callback of it is due. */
 void rbi_desk_tell(struct rbi_half *half);

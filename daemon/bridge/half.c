@@ -203,7 +203,7 @@ void rbi_half_down(struct rbi_half *half, enum rbi_reason reason)
     half->down_pos = half->rx.pos;
     half->blocked = half->starved = half->awaiting = half->room_due = false;
     half->proxy->desk->figures.halves--;
-    rbi_desk_wake(half->proxy);
+    rbi_desk_attend(half);
     rbi_desk_tell(half);
 }
 

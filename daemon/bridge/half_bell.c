@@ -108,7 +108,7 @@ static void rung(void *context, unsigned events)
         return;
     }
     note_ring(half);
-    rbi_desk_wake(half->proxy);
+    rbi_desk_attend(half);
 }
 
 int rbi_half_listen(struct rbi_half *half, int bell)
@@ -183,7 +183,7 @@ void rbi_half_await(struct rbi_half *half, uint64_t pos)
     if (half->phase == RBI_HALF_LINKED) {
         half->awaiting = true;
         half->await_pos = pos;
-        rbi_desk_wake(half->proxy);
+        rbi_desk_attend(half);
     }
 }
 

@@ -176,7 +176,7 @@ int rbi_half_back(struct rbi_half *half, uint64_t pos)
         rbi_store_rlx(half->own_begun_pos, pos | RBI_SIDE_BETWEEN);
     }
     if (half->phase == RBI_HALF_LINKED) {
-        rbi_desk_wake(half->proxy);
+        rbi_desk_attend(half);
     }
     return 0;
 }
@@ -184,7 +184,7 @@ int rbi_half_back(struct rbi_half *half, uint64_t pos)
 void rbi_half_hold(struct rbi_half *half, bool hold)
 {
     if (half->held && !hold) {
-        rbi_desk_wake(half->proxy); /* what came meanwhile has rung for nothing */
+        rbi_desk_attend(half); /* what came meanwhile has rung for nothing */
     }
     half->held = hold;
 }

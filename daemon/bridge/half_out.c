@@ -41,7 +41,7 @@ int rbi_half_reserve(struct rbi_half *half, uint32_t meta, uint64_t size, unsign
     if (r == RBI_LANE_FULL) {
         half->blocked = true;
         half->want_bytes = size;
-        rbi_desk_wake(half->proxy);
+        rbi_desk_attend(half);
     }
     return r == -EPROTO ? rbi_half_bad_peer(half) : r;
 }
@@ -63,6 +63,7 @@ int rbi_half_put(struct rbi_half *half, uint32_t meta, const unsigned char *body
     unsigned char *to = NULL;
     const int r = rbi_half_reserve(half, meta, size, &to);
     if (RBI_LIKELY(r == RBI_LANE_OK)) {
+        RBI_ASSERT(to != NULL);
         memcpy(to, body, size);
         rbi_half_commit(half, meta, size);
     }
@@ -121,6 +122,7 @@ int rbi_half_put_ref(struct rbi_half *half,
         return r;
     }
     const struct rbi_record_ref ref = {.offset = chunk->offset, .size = bytes, .slot = slot};
+    RBI_ASSERT(to != NULL);
     memcpy(to, body, size - sizeof ref);
     memcpy(to + size - sizeof ref, &ref, sizeof ref);
     rbi_half_commit(half, meta, size);

@@ -30,8 +30,7 @@ struct rbi_proxy *rbi_proxy_find(struct rbi_desk *desk, uint64_t cluster, int32_
 
 struct rbi_half *rbi_proxy_half(const struct rbi_proxy *proxy, uint64_t cluster, int32_t instance)
 {
-    RBI_LIST_EACH(node, spare, (struct rbi_list *)(uintptr_t)&proxy->halves)
-    {
+    for (struct rbi_list *node = proxy->halves.next; node != &proxy->halves; node = node->next) {
         struct rbi_half *half = RBI_CONTAINER_OF(node, struct rbi_half, node);
         if (!half->residue && half->phase != RBI_HALF_DOWN && half->peer.cluster == cluster &&
             half->peer.instance == instance) {
@@ -70,6 +69,15 @@ static int describe(struct rbi_wire_registration *body, const struct rbi_proxy_s
                    set_text(&body->tags, spec->tags, RBI_WIRE_TEXT_MAX)
                ? 0
                : -EINVAL;
+}
+
+static bool is_same(const struct rbi_wire_registration *a, const struct rbi_wire_registration *b)
+{
+    return a->cost == b->cost && a->state == b->state && a->weight == b->weight &&
+           a->health == b->health && a->reported == b->reported && a->hidden == b->hidden &&
+           a->stale == b->stale && strcmp(a->via.bytes, b->via.bytes) == 0 &&
+           strcmp(a->set.bytes, b->set.bytes) == 0 && strcmp(a->idc.bytes, b->idc.bytes) == 0 &&
+           strcmp(a->tags.bytes, b->tags.bytes) == 0;
 }
 
 /** What stays. 0; -EINVAL */
@@ -213,7 +221,7 @@ int rbi_proxy_update(struct rbi_proxy *proxy, const struct rbi_proxy_spec *spec)
         strcmp(spec->host, proxy->body.host.bytes) != 0 || describe(&next, spec) != 0) {
         return -EINVAL;
     }
-    if (memcmp(&next, &proxy->body, sizeof next) == 0) {
+    if (is_same(&next, &proxy->body)) {
         return 0;
     }
     proxy->body = next;

@@ -154,8 +154,7 @@ static void refuse(struct rbi_proxy *proxy, uint64_t link_id, int code, const ch
 static unsigned residues_of(const struct rbi_proxy *proxy, const struct rbi_pidf *peer)
 {
     unsigned count = 0;
-    RBI_LIST_EACH(node, spare, (struct rbi_list *)(uintptr_t)&proxy->halves)
-    {
+    for (struct rbi_list *node = proxy->halves.next; node != &proxy->halves; node = node->next) {
         const struct rbi_half *half = RBI_CONTAINER_OF(node, struct rbi_half, node);
         count += half->residue && half->peer.cluster == peer->cluster &&
                  half->peer.instance == peer->instance;
@@ -234,8 +233,7 @@ static void on_introduced(struct rbi_proxy *proxy,
 
 static struct rbi_half *find_serial(const struct rbi_proxy *proxy, uint32_t serial)
 {
-    RBI_LIST_EACH(node, spare, (struct rbi_list *)(uintptr_t)&proxy->halves)
-    {
+    for (struct rbi_list *node = proxy->halves.next; node != &proxy->halves; node = node->next) {
         struct rbi_half *half = RBI_CONTAINER_OF(node, struct rbi_half, node);
         if (half->phase == RBI_HALF_INTRODUCING && half->serial == serial && !half->failed_due) {
             return half;
@@ -246,8 +244,7 @@ static struct rbi_half *find_serial(const struct rbi_proxy *proxy, uint32_t seri
 
 static struct rbi_half *find_link(const struct rbi_proxy *proxy, uint64_t link_id)
 {
-    RBI_LIST_EACH(node, spare, (struct rbi_list *)(uintptr_t)&proxy->halves)
-    {
+    for (struct rbi_list *node = proxy->halves.next; node != &proxy->halves; node = node->next) {
         struct rbi_half *half = RBI_CONTAINER_OF(node, struct rbi_half, node);
         if (half->link_id == link_id && !half->residue) {
             return half;
