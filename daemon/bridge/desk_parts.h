@@ -150,7 +150,7 @@ struct rbi_half {
 void rbi_desk_wake(struct rbi_proxy *proxy);
 /** It is gone, or has no more halves: it neither wakes nor sleeps. */
 void rbi_desk_forget(struct rbi_proxy *proxy);
-/** Something of a linked half may move: it is looked at each turn, until it was quiet for a while. */
+/** Something of it may move: it is looked at each turn, until it has been quiet for a while. */
 void rbi_desk_attend(struct rbi_half *half);
 /** It is looked at no more. */
 void rbi_desk_leave(struct rbi_half *half);
