@@ -173,6 +173,26 @@ static void test_a_host_out_of_reach_is_gone_after_a_grace(void **state)
     close_nodes();
 }
 
+static void test_an_operator_says_who_is_gone(void **state)
+{
+    (void)state;
+    struct rbi_wire_confirm body;
+    struct raw_message message;
+    up(2, NULL);
+    hosts_bridge_kill(&hosts, BETA);
+    RUN_UNTIL(is(ALPHA, 1, 1), NODE_MS, &watcher, &service); /* for a minute */
+    memset(&body, 0, sizeof body);
+    rbi_text_set(&body.host, "beta");
+    assert_int_equal(raw_send(&eyes[ALPHA], RBI_WIRE_CONFIRM, &body, NULL, 0), 0);
+    assert_int_equal(raw_expect(&eyes[ALPHA], RBI_WIRE_OK, &message, RAW_TIMEOUT_MS), 0);
+    assert_int_equal(message.body.ok.value, 1);
+    raw_message_deinit(&message);
+    RUN_UNTIL(is(ALPHA, 0, 0), NODE_MS, &watcher, &service);
+    hosts_bridge_start(&hosts, BETA); /* he was wrong */
+    RUN_UNTIL(is(ALPHA, 1, 0), NODE_MS, &watcher, &service);
+    close_nodes();
+}
+
 static void test_a_daemon_that_dies_takes_nobody_away(void **state)
 {
     (void)state;
@@ -245,6 +265,7 @@ int main(void)
         cmocka_unit_test_teardown(test_a_bridge_that_ends_in_order_takes_its_instances_along, down),
         cmocka_unit_test_teardown(test_a_bridge_that_dies_takes_nobody_away, down),
         cmocka_unit_test_teardown(test_a_host_out_of_reach_is_gone_after_a_grace, down),
+        cmocka_unit_test_teardown(test_an_operator_says_who_is_gone, down),
         cmocka_unit_test_teardown(test_a_daemon_that_dies_takes_nobody_away, down),
         cmocka_unit_test_teardown(test_a_bridge_remembers_whom_the_one_before_saw, down),
         cmocka_unit_test_teardown(test_a_host_behind_another_is_seen, down),
