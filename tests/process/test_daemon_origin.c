@@ -122,8 +122,10 @@ static void test_is_listed_with_its_host_and_its_own_life(void **state)
     proxy_up(&far, HALL_2, "gamma", 7);
     assert_int_equal(halls(all, 4), 2);
     assert_int_not_equal(all[1].host, beta);
+    const uint32_t life = near.registered.incarnation;
     raw_close(&near);
     assert_int_equal(raw_up(&near, loops_cluster.socket, HALL_1), 0);
+    assert_int_equal(near.registered.incarnation, life + 1);
     raw_close(&far);
     proxy_up(&far, HALL_2, "beta", 7);
     assert_int_equal(halls(all, 4), 2);
@@ -496,17 +498,35 @@ static void test_are_not_on_the_account_of_the_user(void **state)
     raw_close(&reader);
 }
 
+/** Whether the book of names has a path. */
+static bool is_in_the_book(const char *path)
+{
+    static char text[65536];
+    char name[160];
+    (void)snprintf(name, sizeof(name), "%s.names", loops_cluster.socket);
+    FILE *file = fopen(name, "r");
+    assert_non_null(file);
+    const size_t size = fread(text, 1, sizeof(text), file);
+    (void)fclose(file);
+    return memmem(text, size, path, strlen(path)) != NULL;
+}
+
 /* A daemon that is killed: who lives there still stands in the directory of the next one. */
 static void test_restart_of_the_daemon(void **state)
 {
     struct rbi_directory_instance one;
     struct raw far;
+    struct raw gate;
     up(state, "");
+    assert_int_equal(raw_up(&gate, loops_cluster.socket, GATE_1), 0);
     proxy_up(&far, HALL_1, "beta", 7);
     assert_int_equal(halls(&one, 1), 1);
     const uint32_t beta = one.host;
+    assert_true(is_in_the_book(GATE_1));
+    assert_false(is_in_the_book(HALL_1)); /* strangers may have the name of somebody far away */
     cluster_kill(&loops_cluster);
     raw_close(&far);
+    raw_close(&gate);
     raw_close(&reader);
     assert_int_equal(cluster_start(&loops_cluster), 0);
     assert_int_equal(raw_up(&reader, loops_cluster.socket, ""), 0);

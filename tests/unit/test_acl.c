@@ -250,6 +250,57 @@ static void test_cgroup_that_is_no_glob_is_refused(void **state)
     assert_non_null(strstr(fault.text, "cgroup: "));
 }
 
+/** Who lives on a host; of another one when that is not "alpha", which is ours. */
+static struct rbi_acl_subject caller_on(const char *host, uint32_t uid)
+{
+    struct rbi_acl_subject subject = caller(GATE, uid);
+    subject.host = host;
+    subject.remote = host && strcmp(host, "alpha") != 0;
+    return subject;
+}
+
+static bool host_matches(const char *rule_host, uint32_t given, const char *host, uint32_t uid)
+{
+    acl.count = 0;
+    acl.otherwise = RBI_ACL_DEFAULT_DENY;
+    struct rbi_acl_rule *rule = add("host", 0, RBI_ACL_CONNECT);
+    (void)snprintf(rule->host, sizeof(rule->host), "%s", rule_host);
+    rule->given = given;
+    rule->uid = 1000;
+    rule->gid = 1000;
+    const struct rbi_acl_subject subject = caller_on(host, uid);
+    return ask(&subject, RBI_ACL_CONNECT, BATTLE, 1).allow;
+}
+
+/* Features J20: what a host says of a process counts for rules only that name the host. */
+static void test_hosts(void **state)
+{
+    (void)state;
+    assert_true(host_matches("", 0, "beta", 1000));
+    assert_true(host_matches("beta", 0, "beta", 1000));
+    assert_false(host_matches("beta", 0, "gamma", 1000));
+    assert_false(host_matches("beta", 0, "beta2", 1000));
+    assert_true(host_matches("alpha", 0, "alpha", 1000));
+    assert_false(host_matches("alpha", 0, NULL, 1000)); /* this host has no name */
+    assert_true(host_matches("*", 0, "beta", 1000));
+    assert_false(host_matches("*", 0, "alpha", 1000));
+    assert_false(host_matches("*", 0, NULL, 1000));
+    assert_true(host_matches("", RBI_ACL_BY_UID, "alpha", 1000));
+    assert_false(host_matches("", RBI_ACL_BY_UID, "beta", 1000));
+    assert_true(host_matches("beta", RBI_ACL_BY_UID, "beta", 1000));
+    assert_true(host_matches("*", RBI_ACL_BY_UID, "beta", 1000));
+    assert_false(host_matches("beta", RBI_ACL_BY_UID, "beta", 1001));
+    assert_false(host_matches("beta", RBI_ACL_BY_GID, "beta", 1000)); /* nobody tells groups */
+    /* By default whose uid it is may administer it: not when a host says so. */
+    acl.count = 0;
+    acl.otherwise = RBI_ACL_DEFAULT_ALLOW;
+    struct rbi_acl_subject subject = caller_on("alpha", 1000);
+    assert_true(ask(&subject, RBI_ACL_ADMIN, BATTLE, 1000).allow);
+    subject = caller_on("beta", 1000);
+    assert_false(ask(&subject, RBI_ACL_ADMIN, BATTLE, 1000).allow);
+    assert_false(ask(&subject, RBI_ACL_TAKEOVER, BATTLE, 1000).allow);
+}
+
 static void test_anonymous_matches_no_path(void **state)
 {
     (void)state;
@@ -488,6 +539,7 @@ int main(void)
         cmocka_unit_test_setup(test_rule_of_another_verb_says_nothing, setup),
         cmocka_unit_test_setup(test_every_part_of_a_rule_must_match, setup),
         cmocka_unit_test_setup(test_program_with_a_slash_is_the_whole_path, setup),
+        cmocka_unit_test_setup(test_hosts, setup),
         cmocka_unit_test_setup(test_cgroup_is_a_glob, setup),
         cmocka_unit_test_setup(test_cgroup_that_is_no_glob_is_refused, setup),
         cmocka_unit_test_setup(test_anonymous_matches_no_path, setup),

@@ -233,6 +233,27 @@ static void test_eight_hops(void **state)
     check("j", "z", 5, 5);
 }
 
+/* The way that holds may have become too long: it is cheaper, and none. */
+static void test_what_is_kept_is_not_too_long(void **state)
+{
+    (void)state;
+    tell("a", "b:1 z:1000");
+    tell("b", "c:1");
+    tell("c", "d:1");
+    tell("d", "e:1");
+    tell("e", "f:1");
+    tell("f", "g:1");
+    tell("g", "h:1");
+    tell("h", "t:1");
+    tell("z", "t:1");
+    turn();
+    check("t", "b", 8, 8);
+    tell("h", "i:1");
+    tell("i", "t:1");
+    turn();
+    check("t", "z", 1001, 2);
+}
+
 /* A calculator that says what cannot be is not believed. */
 static void lie(void *context,
                 const struct rbi_graph *graph,
@@ -384,6 +405,7 @@ int main(void)
         TEST(test_hold_of_two_seconds),
         TEST(test_cost_of_what_is_kept_is_its_own),
         TEST(test_eight_hops),
+        TEST(test_what_is_kept_is_not_too_long),
         TEST(test_calculator_can_be_replaced_and_is_checked),
         TEST(test_paths),
         TEST(test_order_of_hearing_does_not_matter),
