@@ -194,8 +194,9 @@ void rbi_import_init(struct rbi_import *import,
                      struct rbi_import_cluster *clusters,
                      uint32_t *paths);
 /**
- * Goes on in a larger table, with the same indexes; the caller frees the old one.
- * @param entries, clusters, paths  as for rbi_import_init(), of at least as many entries
+ * Goes on in a larger table, with the same indexes; the caller frees the old one. Arrays as for
+ * rbi_import_init().
+ * @param entry_max  at least as many as there are room for now
  */
 void rbi_import_move(struct rbi_import *import,
                      struct rbi_import_entry *entries,
