@@ -167,6 +167,7 @@ struct rbi_frame_edge_list {
     F(stream, stream, "its name")                                                                  \
     F(u32, handle, "the sender's number of it on this connection, not 0")                          \
     F(u32, attempt, "counts OPENs of this stream, from 1; not newer than known is dropped")        \
+    F(u32, opened, "with AGAIN, the attempt that was OPENED first; else 0")                        \
     F(u64, expect, "position of the next record that the sender wants")                            \
     F(u64, begin, "position of the first record that it can still send")                           \
     F(u64, granted, "bytes of DATA and PIECE, headers included, that it takes from now on")        \

@@ -75,6 +75,7 @@ struct rbi_stream {
     uint64_t self_host;
     uint64_t peer_host;
     uint32_t attempt;            /* opener: of its last OPEN; acceptor: of the last that it knows */
+    uint32_t opened;             /* opener: the attempt that was OPENED first; 0: none */
     struct rbi_stream_id theirs; /* OPENs of that life up to that number are old */
     struct rbi_stream_id crossed; /* OPEN that was ignored because ours stands; number 0: none */
     uint32_t crossed_attempt;
@@ -92,7 +93,7 @@ struct rbi_stream {
 enum rbi_stream_input_type {
     RBI_STREAM_IN_WAY = 1,      /* opener: OPEN can be sent */
     RBI_STREAM_IN_CUT = 2,      /* the connection of this attempt is gone, or CLOSE with F_CUT */
-    RBI_STREAM_IN_OPEN = 3,     /* id, attempt, again, expect, begin, granted */
+    RBI_STREAM_IN_OPEN = 3,     /* id, attempt, again, opened, expect, begin, granted */
     RBI_STREAM_IN_OPENED = 4,   /* attempt, expect, begin, granted, theirs */
     RBI_STREAM_IN_REFUSED = 5,  /* attempt, code, forgotten */
     RBI_STREAM_IN_LINKED = 6,   /* acceptor: the local link stands */
@@ -111,6 +112,7 @@ struct rbi_stream_input {
     struct rbi_stream_id id;     /* OPEN */
     struct rbi_stream_id theirs; /* OPENED: life and number */
     uint32_t attempt;
+    uint32_t opened; /* OPEN */
     bool again;
     bool forgotten;
     bool now;
@@ -136,7 +138,8 @@ struct rbi_stream_input {
 #define RBI_STREAM_DO_BACK 0x0010U
 /** Opener: the local link is accepted. */
 #define RBI_STREAM_DO_ACCEPT 0x0020U
-/** OPEN with id, attempt, rx.expect, tx.acked as begin, rbi_stream_rx_offer(); F_AGAIN if local. */
+/** OPEN with id, attempt, opened, rx.expect, tx.acked as begin, rbi_stream_rx_offer(); F_AGAIN if
+ *  opened is not 0. */
 #define RBI_STREAM_DO_SEND_OPEN 0x0040U
 /** OPENED, the same, to where OPEN came from. From here on the stream may send. */
 #define RBI_STREAM_DO_SEND_OPENED 0x0080U

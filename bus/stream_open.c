@@ -100,12 +100,15 @@ static void on_own_open(struct rbi_stream *stream,
     if (stream->opener || input->attempt <= stream->attempt) {
         return; /* old */
     }
+    /* Made by an OPEN of before the one that was OPENED, which came when that stream was forgotten
+     * here already: this is not the stream that goes on, though it has its name. */
+    const bool ghost = input->opened > stream->attempt;
     stream->attempt = input->attempt;
     out->todo |= RBI_STREAM_DO_MOVE;
-    if (stream->state == RBI_STREAM_OPENING) {
+    if (!ghost && stream->state == RBI_STREAM_OPENING) {
         stream->cut = false;
         stream->tx.granted = input->granted;
-    } else if (go_on(stream, input, out)) {
+    } else if (!ghost && go_on(stream, input, out)) {
         out->todo |= RBI_STREAM_DO_SEND_OPENED;
     } else {
         rbi_stream_refuse(&stream->id, input->attempt, 0, true, out);
@@ -182,6 +185,7 @@ void rbi_stream_on_opened(struct rbi_stream *stream,
         return;
     }
     stream->theirs = input->theirs;
+    stream->opened = first ? input->attempt : stream->opened;
     stream->crossed.number = 0;
     if (stream->local_ended && (first || stream->local_now)) {
         rbi_stream_send_close(stream, stream->local_reason, stream->local_now, out);

@@ -32,6 +32,7 @@ static void send_open(struct rbi_tunnel *tunnel)
                                   .stream = tunnel->stream.id,
                                   .handle = tunnel->handle,
                                   .attempt = tunnel->stream.attempt,
+                                  .opened = tunnel->stream.opened,
                                   .expect = tunnel->stream.rx.expect,
                                   .begin = tunnel->stream.tx.acked,
                                   .granted = rbi_stream_rx_offer(&tunnel->stream.rx),
@@ -41,7 +42,7 @@ static void send_open(struct rbi_tunnel *tunnel)
         endpoint_set(&open.requester, &tunnel->local, rbi_half_peer_path(tunnel->half));
     }
     endpoint_set(&open.server, &tunnel->end->pidf, tunnel->end->remote.path);
-    (void)rbi_session_send(session, RBI_FRAME_OPEN, tunnel->stream.local ? RBI_FRAME_F_AGAIN : 0, 0,
+    (void)rbi_session_send(session, RBI_FRAME_OPEN, open.opened != 0 ? RBI_FRAME_F_AGAIN : 0, 0,
                            &open);
 }
 

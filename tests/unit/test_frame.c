@@ -164,12 +164,12 @@ static const struct change wrong[] = {
     {RBI_FRAME_OPEN, 17, 9, "OPEN: envelope out of range"},
     {RBI_FRAME_OPEN, 28 + 16, 0, "OPEN: handle out of range"},
     {RBI_FRAME_OPEN, 28 + 20, 0, "OPEN: attempt out of range"},
-    {RBI_FRAME_OPEN, 28 + 24, 0x41, "OPEN: expect out of range"},
-    {RBI_FRAME_OPEN, 28 + 32, 0x81, "OPEN: begin out of range"},
-    {RBI_FRAME_OPEN, 28 + 52, 25, "OPEN: requester out of range"}, /* the path ends with a slash */
-    {RBI_FRAME_OPEN, 28 + 53, 'x', "OPEN: requester out of range"},
-    {RBI_FRAME_OPEN, 28 + 79, 0, "OPEN: requester out of range"}, /* another cluster's id */
-    {RBI_FRAME_OPEN, 28 + 87, 4, "OPEN: requester out of range"}, /* another instance's */
+    {RBI_FRAME_OPEN, 28 + 28, 0x41, "OPEN: expect out of range"},
+    {RBI_FRAME_OPEN, 28 + 36, 0x81, "OPEN: begin out of range"},
+    {RBI_FRAME_OPEN, 28 + 56, 25, "OPEN: requester out of range"}, /* the path ends with a slash */
+    {RBI_FRAME_OPEN, 28 + 57, 'x', "OPEN: requester out of range"},
+    {RBI_FRAME_OPEN, 28 + 83, 0, "OPEN: requester out of range"}, /* another cluster's id */
+    {RBI_FRAME_OPEN, 28 + 91, 4, "OPEN: requester out of range"}, /* another instance's */
     {RBI_FRAME_OPENED, 36, 0, "OPENED: handle out of range"},
     {RBI_FRAME_OPENED, 40, 0, "OPENED: attempt out of range"},
     {RBI_FRAME_OPENED, 44, 0xc1, "OPENED: expect out of range"},

@@ -17,7 +17,7 @@
 
 #define TEXT(s)                                                                                    \
     {                                                                                              \
-        .length = sizeof(s) - 1, .bytes = s                                                      \
+        .length = sizeof(s) - 1, .bytes = s                                                        \
     }
 #define STREAM                                                                                     \
     {                                                                                              \
@@ -25,7 +25,7 @@
     }
 
 /** Writes a frame and reads it back: the vector's bytes, and the structure's values. */
-static void expect(struct rbi_frame_header header, const void *body, size_t size)
+static void expect(struct rbi_frame_header header, const void *body)
 {
     static unsigned char out[RBI_FRAME_MAX];
     static union rbi_frame_body back;
@@ -40,9 +40,10 @@ static void expect(struct rbi_frame_header header, const void *body, size_t size
     memset(&back, 0xee, sizeof back);
     assert_int_equal(rbi_frame_decode(&seen, golden->bytes + RBI_FRAME_HEADER, &back, &fault), 0);
     assert_string_equal(fault.text, "");
-    if (header.type != RBI_FRAME_DATA && header.type != RBI_FRAME_PIECE) {
-        assert_memory_equal(&back, body, size);
-    }
+    /* What was read is what was written: by its bytes, as structures have holes. */
+    memset(out, 0, golden->size);
+    assert_int_equal(rbi_frame_encode(&seen, &back, out), golden->size);
+    assert_memory_equal(out, golden->bytes, golden->size);
 }
 
 static void test_frame_of_the_host(void **state)
@@ -55,12 +56,12 @@ static void test_frame_of_the_host(void **state)
                                           .incarnation = UINT64_C(0x0102030405060708),
                                           .name = TEXT("alpha"),
                                           .software = TEXT("ringbus-bridge 0.2.0")};
-    expect((struct rbi_frame_header){.type = RBI_FRAME_HELLO}, &hello, sizeof hello);
+    expect((struct rbi_frame_header){.type = RBI_FRAME_HELLO}, &hello);
     const struct rbi_frame_ping ping = {.id = 5, .sent_ns = UINT64_C(0x1122334455667788)};
-    expect((struct rbi_frame_header){.type = RBI_FRAME_PING}, &ping, sizeof ping);
-    expect((struct rbi_frame_header){.type = RBI_FRAME_PONG}, &ping, sizeof ping);
+    expect((struct rbi_frame_header){.type = RBI_FRAME_PING}, &ping);
+    expect((struct rbi_frame_header){.type = RBI_FRAME_PONG}, &ping);
     const struct rbi_frame_bye bye = {.reason = 1, .text = TEXT("stopping")};
-    expect((struct rbi_frame_header){.type = RBI_FRAME_BYE}, &bye, sizeof bye);
+    expect((struct rbi_frame_header){.type = RBI_FRAME_BYE}, &bye);
     static const struct rbi_frame_edges edges = {
         .origin = BETA,
         .incarnation = 9,
@@ -70,7 +71,7 @@ static void test_frame_of_the_host(void **state)
         .list = {.count = 2,
                  .edge = {{.to = ALPHA, .cost = 120, .name = TEXT("alpha")},
                           {.to = GAMMA, .cost = 1000000, .name = TEXT("gamma")}}}};
-    expect((struct rbi_frame_header){.type = RBI_FRAME_EDGES}, &edges, sizeof edges);
+    expect((struct rbi_frame_header){.type = RBI_FRAME_EDGES}, &edges);
 }
 
 static void test_frame_of_the_life_of_a_stream(void **state)
@@ -81,14 +82,14 @@ static void test_frame_of_the_life_of_a_stream(void **state)
         .stream = STREAM,
         .handle = 0x21,
         .attempt = 2,
+        .opened = 1,
         .expect = 0x140,
         .begin = 0x80,
         .granted = 262144,
         .uid = 1000,
         .requester = {.pidf = {UINT64_C(0x3e8ec8843dd50820), 3, 5}, .path = TEXT(GATE)},
         .server = {.pidf = {UINT64_C(0x7323110233ff87c1), 1, 9}, .path = TEXT(BATTLE)}};
-    expect((struct rbi_frame_header){.type = RBI_FRAME_OPEN, .flags = RBI_FRAME_F_AGAIN}, &open,
-           sizeof open);
+    expect((struct rbi_frame_header){.type = RBI_FRAME_OPEN, .flags = RBI_FRAME_F_AGAIN}, &open);
     const struct rbi_frame_opened opened = {.envelope = {.from = BETA, .to = ALPHA, .hops = 8},
                                             .stream = STREAM,
                                             .handle = 0x42,
@@ -97,21 +98,20 @@ static void test_frame_of_the_life_of_a_stream(void **state)
                                             .granted = 65536,
                                             .life = 0x99,
                                             .number = 12};
-    expect((struct rbi_frame_header){.type = RBI_FRAME_OPENED, .handle = 0x21}, &opened,
-           sizeof opened);
+    expect((struct rbi_frame_header){.type = RBI_FRAME_OPENED, .handle = 0x21}, &opened);
     const struct rbi_frame_refused refused = {.envelope = {.from = BETA, .to = ALPHA, .hops = 8},
                                               .stream = STREAM,
                                               .attempt = 2,
                                               .code = -2,
                                               .text = TEXT("not known")};
     expect((struct rbi_frame_header){.type = RBI_FRAME_REFUSED, .flags = RBI_FRAME_F_FORGOTTEN},
-           &refused, sizeof refused);
+           &refused);
     const struct rbi_frame_close close = {
         .reason = 2, .position = 0x140, .settled = 0x80, .seen = 0xc0};
     expect((struct rbi_frame_header){.type = RBI_FRAME_CLOSE,
                                      .flags = RBI_FRAME_F_NOW,
                                      .handle = 0x21},
-           &close, sizeof close);
+           &close);
 }
 
 static void test_frame_of_records(void **state)
@@ -126,7 +126,7 @@ static void test_frame_of_records(void **state)
                                      .flags = RBI_FRAME_F_MORE | RBI_FRAME_F_ASK,
                                      .handle = 0x42,
                                      .mark = UINT32_MAX},
-           &data, sizeof data);
+           &data);
     rbi_frame_data_head(head, RBI_FRAME_F_MORE | RBI_FRAME_F_ASK, 0x42, UINT32_MAX, 0x00020107, 12,
                         8);
     assert_memory_equal(head, golden_data, sizeof head);
@@ -143,7 +143,7 @@ static void test_frame_of_records(void **state)
     expect(
         (struct rbi_frame_header){
             .type = RBI_FRAME_PIECE, .flags = RBI_FRAME_F_LAST, .handle = 0x42, .mark = UINT32_MAX},
-        &piece, sizeof piece);
+        &piece);
     rbi_frame_piece_head(head, RBI_FRAME_F_LAST, 0x42, UINT32_MAX, 8, 4);
     assert_memory_equal(head, golden_piece, RBI_FRAME_PIECE_HEAD);
     struct rbi_frame_piece more;
@@ -155,7 +155,7 @@ static void test_frame_of_records(void **state)
 
     const struct rbi_frame_ack ack = {.position = UINT64_C(0x4000000000),
                                       .granted = UINT64_C(0x100000000)};
-    expect((struct rbi_frame_header){.type = RBI_FRAME_ACK, .handle = 0x21}, &ack, sizeof ack);
+    expect((struct rbi_frame_header){.type = RBI_FRAME_ACK, .handle = 0x21}, &ack);
     struct rbi_frame_ack acked;
     assert_int_equal(rbi_frame_look(golden_ack, sizeof golden_ack, &header), RBI_FRAME_WHOLE);
     assert_int_equal(rbi_frame_ack(&header, golden_ack + RBI_FRAME_HEADER, &acked), 0);
@@ -166,7 +166,7 @@ static void test_frame_of_the_directory(void **state)
 {
     (void)state;
     const struct rbi_frame_dir_ask ask = {.envelope = {.from = ALPHA, .to = BETA, .hops = 8}};
-    expect((struct rbi_frame_header){.type = RBI_FRAME_DIR_ASK}, &ask, sizeof ask);
+    expect((struct rbi_frame_header){.type = RBI_FRAME_DIR_ASK}, &ask);
     const struct rbi_frame_dir_item item = {
         .envelope = {.from = BETA, .to = ALPHA, .hops = 8},
         .item = {.incarnation = 0x77,
@@ -183,7 +183,7 @@ static void test_frame_of_the_directory(void **state)
                             .set = "s.a.1",
                             .idc = "rack1/zone",
                             .tags = "test"}}};
-    expect((struct rbi_frame_header){.type = RBI_FRAME_DIR_ITEM}, &item, sizeof item);
+    expect((struct rbi_frame_header){.type = RBI_FRAME_DIR_ITEM}, &item);
 }
 
 int main(void)

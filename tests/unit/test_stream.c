@@ -196,6 +196,7 @@ static void test_stream_resumes_where_the_other_expects(void **state)
     assert_int_equal(FEED(.type = RBI_STREAM_IN_CUT), 0);
     assert_int_equal(FEED(.type = RBI_STREAM_IN_WAY), RBI_STREAM_DO_SEND_OPEN);
     assert_int_equal(stream.state, RBI_STREAM_RESUMING);
+    assert_int_equal(stream.opened, 1);
     assert_int_equal(stream.rx.expect, 64);
     assert_int_equal(rbi_stream_rx_offer(&stream.rx), 4096 - 80);
     /* Nothing is sent again before the answer. */
@@ -235,6 +236,7 @@ static void test_stream_impossible_positions(void **state)
     send_lines(1);
     struct rbi_stream_input open = opening(&ours, 2);
     open.again = true;
+    open.opened = 1;
     open.expect = 128;
     assert_int_equal(feed(open), RBI_STREAM_DO_MOVE | RBI_STREAM_DO_SEND_REFUSED |
                                      RBI_STREAM_DO_END_LOCAL | RBI_STREAM_DO_FORGET);
@@ -265,6 +267,28 @@ static void test_stream_that_the_other_has_forgotten(void **state)
     (void)FEED(.type = RBI_STREAM_IN_WAY);
     assert_int_equal(FEED(.type = RBI_STREAM_IN_LOST), 0);
     assert_int_equal(FEED(.type = RBI_STREAM_IN_WAY), RBI_STREAM_DO_SEND_OPEN);
+}
+
+static void test_stream_made_by_an_open_that_came_too_late(void **state)
+{
+    (void)state;
+    /* This one was OPENED at its second attempt, and has been given up here since. Then the first
+     * comes, and makes another of its name, which knows nothing of what went on. */
+    const unsigned refused = RBI_STREAM_DO_MOVE | RBI_STREAM_DO_SEND_REFUSED |
+                             RBI_STREAM_DO_END_LOCAL | RBI_STREAM_DO_FORGET;
+    struct rbi_stream_input again = opening(&ours, 3);
+    again.again = true;
+    again.opened = 2;
+    accepted();
+    assert_int_equal(feed(again), refused);
+    assert_true(act.forgotten);
+    assert_int_equal(act.attempt, 3);
+    acceptor();
+    assert_int_equal(feed(again), refused);
+    again.opened = 1;
+    accepted();
+    assert_int_equal(feed(again),
+                     RBI_STREAM_DO_MOVE | RBI_STREAM_DO_BACK | RBI_STREAM_DO_SEND_OPENED);
 }
 
 static void test_stream_without_a_way_asks_again_later(void **state)
@@ -540,6 +564,7 @@ int main(void)
         cmocka_unit_test(test_stream_resumes_where_the_other_expects),
         cmocka_unit_test(test_stream_impossible_positions),
         cmocka_unit_test(test_stream_that_the_other_has_forgotten),
+        cmocka_unit_test(test_stream_made_by_an_open_that_came_too_late),
         cmocka_unit_test(test_stream_without_a_way_asks_again_later),
         cmocka_unit_test(test_stream_both_open_the_same_pair),
         cmocka_unit_test(test_stream_another_one_of_the_same_pair),

@@ -29,7 +29,8 @@ static void send_open(struct host *host, struct tunnel *tunnel, unsigned type)
                   .id = stream->id,
                   .theirs = {.life = host->life, .number = host->count},
                   .attempt = stream->attempt,
-                  .again = type == RBI_FRAME_OPEN && stream->local,
+                  .opened = stream->opened,
+                  .again = type == RBI_FRAME_OPEN && stream->opened != 0,
                   .expect = stream->rx.expect,
                   .begin = stream->tx.acked,
                   .granted = granted}};
