@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/model/resume.pml - a stream between two bridges that is cut, resumed over another way,
- * given up and ended, in all interleavings. Records go one way, from the opener to the acceptor; the
- * rules are those of bus/stream*.c, and tests/sim/stream runs that code. Time is a choice: either
- * side may give a held stream up at any moment, and anything on a way may come at any moment, in
- * its order, until its reader notices that the way is cut.
+ * given up and ended, in all interleavings. Records go one way, from the opener to the acceptor.
+ * The rules are those of bus/stream*.c, and tests/sim/stream runs that code. Time is a choice:
+ * either side may give a held stream up at any moment, and anything on a way may come at any
+ * moment, in its order, until its reader notices that the way is cut.
  *
  * A frame carries the number of its attempt: that stands for the handle, of which each attempt has
  * its own.
@@ -20,8 +20,9 @@
  * tests/model/mutate_resume.sh breaks a rule at each line that is marked M, and expects this to
  * fail.
  */
-#define RECORDS 2
-#define WAYS    2
+#define RECORDS  2
+#define WAYS     2
+#define ATTEMPTS (BUDGET + 3)
 
 #define OPENING  0
 #define OPEN     1
@@ -165,7 +166,7 @@ proctype opener()
     :: atomic { cut[0] && opener_up[0] -> opener_notices(0) }
     :: atomic { cut[1] && opener_up[1] -> opener_notices(1) }
     /* There is a way: OPEN, for the first time or again. */
-    :: atomic { ((state == OPENING && !asked) || state == HELD) && attempt < 5 &&
+    :: atomic { ((state == OPENING && !asked) || state == HELD) && attempt < ATTEMPTS &&
                 (opener_up[0] || opener_up[1]) ->
             if
             :: opener_up[0] && ROOM(to_acceptor[0]) -> w = 0
@@ -187,7 +188,7 @@ proctype opener()
             close_sent = true }
     /* After unreachable_after; or at the end of all attempts that are modelled. */
     :: atomic { ((gives_up > 0 && (state == HELD || state == RESUMING)) ||
-                 (attempt >= 5 && state == HELD) || (attempt >= 5 && state == OPENING && !asked)) ->
+                 (attempt >= ATTEMPTS && state == HELD) || (attempt >= ATTEMPTS && state == OPENING && !asked)) ->
             gives_up = (gives_up > 0 -> gives_up - 1 : 0);
             opener_ends(furthest) }
     :: timeout ->
@@ -266,15 +267,17 @@ proctype acceptor()
     byte x;
     byte y;
     do
-    :: atomic { nempty(to_acceptor[0]) && acceptor_up[0] && ROOM(to_opener[0]) -> acceptor_reads(0) }
-    :: atomic { nempty(to_acceptor[1]) && acceptor_up[1] && ROOM(to_opener[1]) -> acceptor_reads(1) }
+    :: atomic { nempty(to_acceptor[0]) && acceptor_up[0] && ROOM(to_opener[0]) ->
+            acceptor_reads(0) }
+    :: atomic { nempty(to_acceptor[1]) && acceptor_up[1] && ROOM(to_opener[1]) ->
+            acceptor_reads(1) }
     :: atomic { cut[0] && acceptor_up[0] -> acceptor_notices(0) }
     :: atomic { cut[1] && acceptor_up[1] -> acceptor_notices(1) }
     :: atomic { a_state == OPEN && a_told != a_expect && ROOM(to_opener[a_way]) ->
             send_to_opener(a_way, ACK, a_attempt, a_expect, 0);
             a_told = a_expect }
     /* It gives up what is held for long. The last has nobody to wait for. */
-    :: atomic { a_state == HELD && (gives_up > 0 || state == CLOSED || attempt >= 5) ->
+    :: atomic { a_state == HELD && (gives_up > 0 || state == CLOSED || attempt >= ATTEMPTS) ->
             gives_up = (gives_up > 0 -> gives_up - 1 : 0);
             a_state = CLOSED }
     :: atomic { deaths > 0 ->
