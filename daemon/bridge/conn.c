@@ -158,7 +158,7 @@ static void conn_ended(void *context, int error)
         rbi_conn_fail(conn, "the peer acknowledges nothing: cut on the way, or its host is down");
         break;
     default:
-        rbi_conn_fail(conn, strerror(-error));
+        rbi_conn_fail(conn, rbi_log_errno(-error));
         break;
     }
 }
@@ -181,7 +181,7 @@ void rbi_conn_come_up(struct rbi_conn *conn)
     }
     const int result = rbi_loop_stream_add(loop, &conn->stream, conn->fd, &stream_ops, conn);
     if (result < 0) {
-        rbi_conn_fail(conn, strerror(-result));
+        rbi_conn_fail(conn, rbi_log_errno(-result));
         return;
     }
     conn->stage = RBI_CONN_UP;

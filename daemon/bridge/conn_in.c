@@ -10,9 +10,9 @@
  * a frame as a rule, is copied, and what TLS makes of records.
  */
 
-#define IN_FIRST 65536U
+#define IN_FIRST ((size_t)65536)
 /* Beyond what is kept before reading stops comes what was on its way by then. */
-#define IN_MAX (RBI_CONN_READ_MAX + 4U * 1024U * 1024U)
+#define IN_MAX (RBI_CONN_READ_MAX + (size_t)4 * 1024 * 1024)
 
 /** Room for @p size bytes behind what is kept. */
 static bool in_reserve(struct rbi_conn *conn, size_t size)
@@ -67,7 +67,7 @@ static void in_offer(struct rbi_conn *conn)
     if (conn->in_begin == conn->in_end) {
         conn->in_begin = 0;
         conn->in_end = 0;
-        if (conn->in_size > 2 * RBI_CONN_READ_MAX) {
+        if (conn->in_size > 2 * (size_t)RBI_CONN_READ_MAX) {
             free(conn->in);
             conn->in = NULL;
             conn->in_size = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/bridge/conn_impl.h"
+#include "daemon/log.h"
 
 #include <errno.h>
 #include <string.h>
@@ -137,7 +138,7 @@ static bool send_taken(struct rbi_conn *conn, ssize_t result)
     if (result <= 0) {
         rbi_conn_fail(conn, result == -EPIPE || result == -ECONNRESET
                                 ? "the peer has closed it, and reads no more"
-                                : strerror((int)-result));
+                                : rbi_log_errno((int)-result));
         return false;
     }
     conn->figures.bytes_out += (uint64_t)result;

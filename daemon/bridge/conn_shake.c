@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/bridge/conn_impl.h"
+#include "daemon/log.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -64,7 +65,7 @@ static void connected(struct rbi_conn *conn)
 static void connect_failed(struct rbi_conn *conn, int error)
 {
     char why[RBI_CONN_WHY_MAX + 1U];
-    (void)snprintf(why, sizeof(why), "%s%s", strerror(error),
+    (void)snprintf(why, sizeof(why), "%s%s", rbi_log_errno(error),
                    error == ECONNREFUSED ? ": nobody listens there" : "");
     rbi_loop_want(&conn->source, 0);
     rbi_conn_fail(conn, why);

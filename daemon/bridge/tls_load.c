@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/bridge/tls_session.h"
+#include "daemon/log.h"
 
 #include <errno.h>
 #include <openssl/err.h>
@@ -29,7 +30,7 @@ static const char *reason(void)
 {
     const unsigned long error = ERR_peek_error();
     if (ERR_SYSTEM_ERROR(error)) {
-        return strerror(ERR_GET_REASON(error));
+        return rbi_log_errno(ERR_GET_REASON(error));
     }
     const char *text = error ? ERR_reason_error_string(error) : NULL;
     if (text && strcmp(text, "no start line") == 0) {

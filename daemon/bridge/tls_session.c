@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/bridge/tls_session.h"
 
+#include "daemon/log.h"
 #include "daemon/wall.h"
 
 #include <errno.h>
@@ -183,7 +184,7 @@ int rbi_tls_session_shake(struct rbi_tls_session *session)
         return RBI_TLS_WANT_WRITE;
     case SSL_ERROR_SYSCALL:
         (void)snprintf(session->why, sizeof(session->why), "%s in the TLS handshake",
-                       system_error ? strerror(system_error) : "cut");
+                       system_error ? rbi_log_errno(system_error) : "cut");
         ERR_clear_error();
         return -EPROTO;
     default:
