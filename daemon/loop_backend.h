@@ -27,6 +27,8 @@ struct rbi_loop_backend {
     void (*stream_read)(void *state, struct rbi_loop_stream *stream);
     /** Of stream->message. */
     ssize_t (*stream_send)(void *state, struct rbi_loop_stream *stream);
+    /** The same, without a copy. @retval -EAGAIN  too much is held */
+    ssize_t (*stream_lend)(void *state, struct rbi_loop_stream *stream, void *token);
     /** rbi_loop_stream_let_go() follows once nothing is under way. */
     void (*stream_remove)(void *state, struct rbi_loop_stream *stream);
 };

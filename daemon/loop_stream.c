@@ -159,12 +159,33 @@ void rbi_loop_stream_read(struct rbi_loop_stream *stream, bool on)
     }
 }
 
-ssize_t
-rbi_loop_stream_send(struct rbi_loop_stream *stream, const struct iovec *pieces, unsigned count)
+static void set_message(struct rbi_loop_stream *stream, const struct iovec *pieces, unsigned count)
 {
     RBI_ASSERT(!stream->sending && !stream->removed && count >= 1 && count <= RBI_LOOP_STREAM_IOV);
     memcpy(stream->pieces, pieces, count * sizeof(*pieces));
     stream->message = (struct msghdr){.msg_iov = stream->pieces, .msg_iovlen = count};
+}
+
+ssize_t rbi_loop_stream_lend(struct rbi_loop_stream *stream,
+                             const struct iovec *pieces,
+                             unsigned count,
+                             void *token)
+{
+    if (!stream->operated) {
+        return -EAGAIN;
+    }
+    void *state = NULL;
+    const struct rbi_loop_backend *way = rbi_loop_way(stream->source.loop, &state);
+    set_message(stream, pieces, count);
+    const ssize_t result = way->stream_lend(state, stream, token);
+    stream->sending = result == 0;
+    return result;
+}
+
+ssize_t
+rbi_loop_stream_send(struct rbi_loop_stream *stream, const struct iovec *pieces, unsigned count)
+{
+    set_message(stream, pieces, count);
     ssize_t sent = 0;
     if (stream->operated) {
         void *state = NULL;

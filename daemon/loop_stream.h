@@ -20,12 +20,19 @@
 #define RBI_LOOP_STREAM_PIECE 65536U
 /** Pieces of memory of one send, at most. */
 #define RBI_LOOP_STREAM_IOV 16U
+/** Sends without a copy whose memory the kernel still holds, at most. */
+#define RBI_LOOP_STREAM_HELD 8U
 
 struct rbi_loop_stream_ops {
     /** @param bytes  1 to RBI_LOOP_STREAM_PIECE; valid until the callee returns */
     void (*received)(void *context, const unsigned char *bytes, size_t size);
     /** The send is over. @param result  bytes that the kernel took, maybe not all; or -errno */
     void (*sent)(void *context, ssize_t result);
+    /**
+     * Memory of rbi_loop_stream_lend() is the caller's again, but for what sent() still holds.
+     * @param copied  the kernel has copied it all the same: nothing was won
+     */
+    void (*returned)(void *context, void *token, bool copied);
     /** Nothing more comes. @param error  0 the peer has ended its direction; or -errno */
     void (*ended)(void *context, int error);
     /** After rbi_loop_stream_remove(): the kernel holds nothing of it any more. */
@@ -43,6 +50,10 @@ struct rbi_loop_stream {
     bool sending;   /* a send is under way */
     bool at_end;    /* ended() was called */
     bool removed;   /* gone() comes once the kernel has let go of it */
+    bool lending;   /* the send under way is one without a copy */
+    uint8_t slot;   /* of that */
+    uint32_t held;  /* bit i: the kernel holds the memory of tokens[i] */
+    void *tokens[RBI_LOOP_STREAM_HELD];
     struct msghdr message;
     struct iovec pieces[RBI_LOOP_STREAM_IOV];
     struct rbi_loop_task task;
@@ -71,7 +82,19 @@ RBI_MUST_CHECK ssize_t rbi_loop_stream_send(struct rbi_loop_stream *stream,
                                             const struct iovec *pieces,
                                             unsigned count);
 /**
- * Ends it: no callback but gone(), at the end of this turn or a later one. The caller closes the
+ * The same without a copy, where that can be: the memory stays until returned(), which comes once
+ * for each call that did not return -EAGAIN, as a rule long after sent(). A kernel that cannot is
+ * given the same with a copy.
+ * @param token  for returned()
+ * @retval 0        under way; sent() follows
+ * @retval -EAGAIN  not here: by epoll, or too much is held. Use rbi_loop_stream_send()
+ */
+RBI_MUST_CHECK ssize_t rbi_loop_stream_lend(struct rbi_loop_stream *stream,
+                                            const struct iovec *pieces,
+                                            unsigned count,
+                                            void *token);
+/**
+ * Ends it: no callback but returned() and gone(), at the end of this turn or a later one. The caller closes the
  * descriptor there; to end the connection before that, it shuts it down. Accepts one that is not
  * of a loop, and calls nothing then.
  */

@@ -170,7 +170,7 @@ uring_handle(struct rbi_uring *state, struct rbi_loop *loop, const struct rbi_ur
 {
     const enum rbi_uring_kind kind = (enum rbi_uring_kind)(event->id & RBI_URING_KIND_MASK);
     struct rbi_loop_source *source = rbi_loop_lookup(
-        loop, (uint32_t)event->id >> RBI_URING_KIND_BITS, (uint32_t)(event->id >> 32));
+        loop, (uint32_t)event->id >> RBI_URING_IDX_SHIFT, (uint32_t)(event->id >> 32));
     if (kind == RBI_URING_IGNORE || !source) {
         if (event->flags & IORING_CQE_F_BUFFER) {
             rbi_uring_give_back(state, event->flags);
@@ -178,7 +178,7 @@ uring_handle(struct rbi_uring *state, struct rbi_loop *loop, const struct rbi_ur
     } else if (kind == RBI_URING_RECEIVE) {
         rbi_uring_received(state, source, event);
     } else if (kind == RBI_URING_SEND) {
-        rbi_uring_sent(source, event);
+        rbi_uring_sent(state, source, event);
     } else {
         uring_polled(state, source, event, kind);
     }
@@ -235,5 +235,6 @@ const struct rbi_loop_backend rbi_loop_uring = {
     .stream_add = rbi_uring_stream_add,
     .stream_read = rbi_uring_stream_read,
     .stream_send = rbi_uring_stream_send,
+    .stream_lend = rbi_uring_stream_lend,
     .stream_remove = rbi_uring_stream_remove,
 };

@@ -20,8 +20,10 @@ enum rbi_uring_kind {
     RBI_URING_SEND = 3,
     RBI_URING_IGNORE = 7,
 };
-#define RBI_URING_KIND_BITS 3U
-#define RBI_URING_KIND_MASK 7U
+#define RBI_URING_KIND_MASK  7U
+#define RBI_URING_SLOT_SHIFT 3U /* which of the sends of a stream whose memory the kernel holds */
+#define RBI_URING_SLOT_MASK  7U
+#define RBI_URING_IDX_SHIFT  6U
 
 struct rbi_uring {
     struct io_uring ring;
@@ -38,7 +40,7 @@ struct rbi_uring_event {
 
 static inline uint64_t rbi_uring_id(const struct rbi_loop_source *source, enum rbi_uring_kind kind)
 {
-    return (uint64_t)source->generation << 32 | (uint64_t)source->idx << RBI_URING_KIND_BITS |
+    return (uint64_t)source->generation << 32 | (uint64_t)source->idx << RBI_URING_IDX_SHIFT |
            (uint64_t)kind;
 }
 
@@ -52,10 +54,13 @@ void rbi_uring_give_back(struct rbi_uring *state, unsigned flags);
 void rbi_uring_received(struct rbi_uring *state,
                         struct rbi_loop_source *source,
                         const struct rbi_uring_event *event);
-void rbi_uring_sent(struct rbi_loop_source *source, const struct rbi_uring_event *event);
+void rbi_uring_sent(struct rbi_uring *state,
+                    struct rbi_loop_source *source,
+                    const struct rbi_uring_event *event);
 RBI_MUST_CHECK int rbi_uring_stream_add(void *opaque, struct rbi_loop_stream *stream);
 void rbi_uring_stream_read(void *opaque, struct rbi_loop_stream *stream);
 ssize_t rbi_uring_stream_send(void *opaque, struct rbi_loop_stream *stream);
+ssize_t rbi_uring_stream_lend(void *opaque, struct rbi_loop_stream *stream, void *token);
 void rbi_uring_stream_remove(void *opaque, struct rbi_loop_stream *stream);
 
 #endif

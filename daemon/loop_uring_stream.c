@@ -15,10 +15,15 @@
  * receive which found none (ENOBUFS, which ends it) finds some when it is asked anew.
  *
  * A stream that was removed keeps its place in the table, and its memory, until its last
- * completion: a send reads from memory until then.
+ * completion: a send reads from memory until then, one without a copy for as long as the peer has
+ * not acknowledged what it sent.
  */
 #define BUFFERS      32U /* a power of two; all of them are what is read a turn */
 #define BUFFER_GROUP 0U
+
+/* Of Linux 6.2: the kernel says whether it had to copy. An older one refuses it, and copies. */
+#define SEND_REPORT_USAGE (1U << 3)
+#define NOTIF_COPIED      (1U << 31)
 
 static void buffer_put(struct rbi_uring *state, unsigned id)
 {
@@ -94,7 +99,7 @@ static void receive_arm(struct rbi_uring *state, struct rbi_loop_stream *stream)
 /** The owner may have removed it: nothing of it is in the ring any more, then. */
 static void stream_settle(struct rbi_loop_stream *stream)
 {
-    if (stream->removed && !stream->receiving && !stream->sending) {
+    if (stream->removed && !stream->receiving && !stream->sending && !stream->held) {
         rbi_loop_stream_let_go(stream);
     }
 }
@@ -140,9 +145,55 @@ void rbi_uring_received(struct rbi_uring *state,
     }
 }
 
-void rbi_uring_sent(struct rbi_loop_source *source, const struct rbi_uring_event *event)
+/** The kernel no longer holds the memory of a send without a copy. */
+static void give_token(struct rbi_loop_stream *stream, unsigned slot, bool copied)
+{
+    stream->held &= ~(1U << slot);
+    stream->ops->returned(stream->context, stream->tokens[slot], copied);
+    stream_settle(stream);
+}
+
+/** Whether a kernel that refuses so would take the same with a copy. */
+static bool needs_copy(int result)
+{
+    return result == -EINVAL || result == -EOPNOTSUPP || result == -ENOMEM || result == -ENOBUFS;
+}
+
+/**
+ * A send without a copy completes twice: with what came of it, and when its memory is free. If the
+ * first says that there is no second one, it was refused.
+ */
+static bool
+lent(struct rbi_uring *state, struct rbi_loop_stream *stream, const struct rbi_uring_event *event)
+{
+    const unsigned slot = (unsigned)(event->id >> RBI_URING_SLOT_SHIFT) & RBI_URING_SLOT_MASK;
+    if (event->flags & IORING_CQE_F_NOTIF) {
+        give_token(stream, slot, (unsigned)event->result & NOTIF_COPIED);
+        return true;
+    }
+    if (!stream->lending) {
+        return false;
+    }
+    stream->lending = false;
+    if (event->flags & IORING_CQE_F_MORE) {
+        return false;
+    }
+    const bool again = needs_copy(event->result) && !stream->removed;
+    if (again) {
+        (void)rbi_uring_stream_send(state, stream);
+    }
+    give_token(stream, slot, true); /* what is sent with a copy is held by sent() */
+    return again;
+}
+
+void rbi_uring_sent(struct rbi_uring *state,
+                    struct rbi_loop_source *source,
+                    const struct rbi_uring_event *event)
 {
     struct rbi_loop_stream *stream = stream_of(source);
+    if (lent(state, stream, event)) {
+        return;
+    }
     stream->sending = false;
     if (!stream->removed) {
         stream->ops->sent(stream->context, event->result);
@@ -175,6 +226,25 @@ void rbi_uring_stream_read(void *opaque, struct rbi_loop_stream *stream)
     }
 }
 
+ssize_t rbi_uring_stream_lend(void *opaque, struct rbi_loop_stream *stream, void *token)
+{
+    struct rbi_uring *state = opaque;
+    const unsigned slot = (unsigned)__builtin_ctz(~stream->held);
+    if (slot >= RBI_LOOP_STREAM_HELD) {
+        return -EAGAIN;
+    }
+    stream->held |= 1U << slot;
+    stream->tokens[slot] = token;
+    stream->lending = true;
+    stream->slot = (uint8_t)slot;
+    struct io_uring_sqe *sqe = rbi_uring_sqe(state);
+    io_uring_prep_sendmsg_zc(sqe, stream->source.fd, &stream->message, MSG_NOSIGNAL);
+    sqe->ioprio |= SEND_REPORT_USAGE;
+    io_uring_sqe_set_data64(sqe, rbi_uring_id(&stream->source, RBI_URING_SEND) |
+                                     (uint64_t)slot << RBI_URING_SLOT_SHIFT);
+    return 0;
+}
+
 ssize_t rbi_uring_stream_send(void *opaque, struct rbi_loop_stream *stream)
 {
     struct rbi_uring *state = opaque;
@@ -191,7 +261,9 @@ void rbi_uring_stream_remove(void *opaque, struct rbi_loop_stream *stream)
         rbi_uring_cancel(state, rbi_uring_id(&stream->source, RBI_URING_RECEIVE));
     }
     if (stream->sending) {
-        rbi_uring_cancel(state, rbi_uring_id(&stream->source, RBI_URING_SEND));
+        const uint64_t slot = stream->lending ? stream->slot : 0;
+        rbi_uring_cancel(state, rbi_uring_id(&stream->source, RBI_URING_SEND) |
+                                    slot << RBI_URING_SLOT_SHIFT);
     }
     stream_settle(stream);
 }

@@ -50,6 +50,11 @@ static void conn_go(struct rbi_conn *conn)
     rbi_loop_undefer(loop, &conn->resume_task);
     rbi_loop_undefer(loop, &conn->end_task);
     rbi_loop_remove(&conn->source);
+    if (conn->holds_used) {
+        /* Also what is not acknowledged: its memory would be held until the kernel gives up. */
+        const struct sockaddr nowhere = {.sa_family = AF_UNSPEC};
+        (void)connect(conn->fd, &nowhere, sizeof(nowhere));
+    }
     /* A poll or a receive in the ring holds the socket: its end is told now. */
     (void)shutdown(conn->fd, SHUT_RDWR);
     if (conn->stream.source.loop) {
@@ -166,6 +171,7 @@ static void conn_ended(void *context, int error)
 static const struct rbi_loop_stream_ops stream_ops = {
     .received = rbi_conn_received,
     .sent = rbi_conn_sent,
+    .returned = rbi_conn_returned,
     .ended = conn_ended,
     .gone = conn_let_go,
 };
@@ -232,6 +238,7 @@ int rbi_conn_make(struct rbi_conn_terms *terms,
     conn->terms = terms;
     conn->fd = fd;
     conn->dialled = to != NULL;
+    conn->lends = true;
     conn->maker = maker;
     conn->maker_context = maker_context;
     conn->plain = terms->tls ? malloc(RBI_TLS_RECORD_BYTES) : NULL;

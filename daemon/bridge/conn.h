@@ -73,6 +73,8 @@ struct rbi_conn_terms {
      * takes is its name. NULL: nobody. */
     bool (*known)(void *context, const char *host);
     void *known_context;
+    /** Sends without a copy even where the kernel says that it copies: for tests. */
+    bool lends_always;
     /** Connections whose memory is still there; zero-initialise. Turn the loop until it is 0 before
      * the loop, the TLS and this go. */
     uint32_t alive;

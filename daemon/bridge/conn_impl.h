@@ -61,6 +61,11 @@ struct rbi_conn {
     struct rbi_conn_queue queue;
     unsigned char *plain;
     size_t plain_used;
+    /* Sends without a copy: as long as the kernel does not copy all the same. */
+    bool lends;
+    uint32_t copies;     /* in a row, that were made all the same */
+    uint32_t holds_used; /* bit i: holds[i] */
+    struct rbi_conn_hold holds[RBI_LOOP_STREAM_HELD];
     bool wants_room;
     bool farewell;               /* TLS has said so */
     bool shut;                   /* the kernel was told that nothing more comes */
@@ -107,6 +112,7 @@ int rbi_conn_shake(struct rbi_conn *conn, const struct rbi_socket_address *to, c
 void rbi_conn_come_up(struct rbi_conn *conn);
 void rbi_conn_received(void *context, const unsigned char *bytes, size_t size);
 void rbi_conn_sent(void *context, ssize_t result);
+void rbi_conn_returned(void *context, void *token, bool copied);
 void rbi_conn_flush_soon(struct rbi_conn *conn);
 /** What is queued has left, while it closes. */
 void rbi_conn_drained(struct rbi_conn *conn);

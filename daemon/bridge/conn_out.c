@@ -17,17 +17,27 @@
 #define CLOSE_PART 4U
 #define GAP_WEIGHT 8U
 #define GAP_MAX    8U /* delays */
+/* From this on a copy costs more than a second completion. */
+#define LEND_BYTES 65536U
+/* So many in a row were copied all the same: the way there does not do without. */
+#define COPIES_MAX 4U
 
 static uint64_t conn_queued(const struct rbi_conn *conn)
 {
     return conn->queue.size + conn->plain_used;
 }
 
+/** With what has left and may be needed again: it is held by the kernel. */
+static uint64_t conn_memory(const struct rbi_conn *conn)
+{
+    return conn_queued(conn) + (uint64_t)conn->queue.held_count * RBI_CONN_CHUNK_BYTES;
+}
+
 /* ---- writing --------------------------------------------------------------------------- */
 
 size_t rbi_conn_room(struct rbi_conn *conn)
 {
-    const uint64_t queued = conn_queued(conn);
+    const uint64_t queued = conn_memory(conn);
     const uint64_t limit = conn->terms->queue_bytes;
     const size_t room = queued < limit ? (size_t)(limit - queued) : 0;
     if (room < RBI_CONN_LOW) {
@@ -126,7 +136,7 @@ int rbi_conn_write(struct rbi_conn *conn, const void *bytes, size_t size)
 static void conn_make_room(struct rbi_conn *conn)
 {
     if (conn->wants_room && conn->stage == RBI_CONN_UP &&
-        conn_queued(conn) <= conn->terms->queue_bytes / 2) {
+        conn_memory(conn) <= conn->terms->queue_bytes / 2) {
         conn->wants_room = false;
         conn->ops->room(conn->context, conn);
     }
@@ -157,6 +167,49 @@ static void farewell(struct rbi_conn *conn)
     }
 }
 
+/** @retval 0  under way, without a copy; -EAGAIN  it is to be sent with one */
+static ssize_t send_lend(struct rbi_conn *conn, const struct iovec *pieces, unsigned count)
+{
+    const unsigned slot = (unsigned)__builtin_ctz(~conn->holds_used);
+    size_t size = 0;
+    for (unsigned i = 0; i < count; i++) {
+        size += pieces[i].iov_len;
+    }
+    if (!conn->lends || size < LEND_BYTES || slot >= RBI_LOOP_STREAM_HELD) {
+        return -EAGAIN;
+    }
+    struct rbi_conn_hold *hold = &conn->holds[slot];
+    const ssize_t result = rbi_loop_stream_lend(&conn->stream, pieces, count, hold);
+    if (result == 0) {
+        conn->holds_used |= 1U << slot;
+        rbi_conn_queue_hold(&conn->queue, count, hold);
+        conn->figures.zero_copy_sends++;
+    }
+    return result;
+}
+
+void rbi_conn_returned(void *context, void *token, bool copied)
+{
+    struct rbi_conn *conn = context;
+    struct rbi_conn_hold *hold = token;
+    rbi_conn_queue_return(&conn->queue, hold);
+    conn->holds_used &= ~(1U << (hold - conn->holds));
+    conn->copies = copied ? conn->copies + 1 : 0;
+    if (conn->copies >= COPIES_MAX && !conn->terms->lends_always) {
+        conn->lends = false;
+    }
+    conn_make_room(conn);
+}
+
+/** Whatever of the queue a send takes. @return as rbi_loop_stream_send() */
+static ssize_t send_some(struct rbi_conn *conn)
+{
+    struct iovec pieces[RBI_LOOP_STREAM_IOV];
+    const unsigned count = rbi_conn_queue_head(&conn->queue, pieces, RBI_LOOP_STREAM_IOV);
+    const ssize_t result = send_lend(conn, pieces, count);
+    return result == -EAGAIN ? rbi_loop_stream_send(&conn->stream, pieces, count) : result;
+}
+
 /** Nothing is under way: sends what there is, or as much as the kernel takes. */
 static void send_start(struct rbi_conn *conn)
 {
@@ -167,9 +220,7 @@ static void send_start(struct rbi_conn *conn)
     rbi_loop_timer_cancel(conn->terms->loop, &conn->batch_timer);
     conn->sent_ns = rbi_loop_now_ns(conn->terms->loop);
     while (conn->queue.size) {
-        struct iovec pieces[RBI_LOOP_STREAM_IOV];
-        const unsigned count = rbi_conn_queue_head(&conn->queue, pieces, RBI_LOOP_STREAM_IOV);
-        const ssize_t result = rbi_loop_stream_send(&conn->stream, pieces, count);
+        const ssize_t result = send_some(conn);
         if (result == 0) {
             return; /* rbi_conn_sent() */
         }

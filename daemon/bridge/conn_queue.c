@@ -40,6 +40,8 @@ int rbi_conn_queue_reserve(struct rbi_conn_queue *queue, size_t size)
         chunk->next = NULL;
         chunk->begin = 0;
         chunk->end = 0;
+        chunk->holds = 0;
+        chunk->left = false;
         /* Behind the last one that has bytes, and those that were reserved before. */
         struct rbi_conn_chunk **at = queue->last ? &queue->last->next : &queue->first;
         while (*at) {
@@ -88,7 +90,7 @@ rbi_conn_queue_head(const struct rbi_conn_queue *queue, struct iovec *pieces, un
     return set;
 }
 
-static void chunk_retire(struct rbi_conn_queue *queue, struct rbi_conn_chunk *chunk)
+static void chunk_keep(struct rbi_conn_queue *queue, struct rbi_conn_chunk *chunk)
 {
     if (queue->spare_count == SPARE_MAX) {
         free(chunk);
@@ -97,6 +99,40 @@ static void chunk_retire(struct rbi_conn_queue *queue, struct rbi_conn_chunk *ch
     chunk->next = queue->spare;
     queue->spare = chunk;
     queue->spare_count++;
+}
+
+/** All of it has left. */
+static void chunk_retire(struct rbi_conn_queue *queue, struct rbi_conn_chunk *chunk)
+{
+    if (chunk->holds) {
+        chunk->left = true;
+        queue->held_count++;
+    } else {
+        chunk_keep(queue, chunk);
+    }
+}
+
+void rbi_conn_queue_hold(struct rbi_conn_queue *queue, unsigned count, struct rbi_conn_hold *hold)
+{
+    struct rbi_conn_chunk *chunk = queue->first;
+    hold->count = count;
+    for (unsigned i = 0; i < count; i++) {
+        chunk->holds++;
+        hold->chunks[i] = chunk;
+        chunk = chunk->next;
+    }
+}
+
+void rbi_conn_queue_return(struct rbi_conn_queue *queue, const struct rbi_conn_hold *hold)
+{
+    for (unsigned i = 0; i < hold->count; i++) {
+        struct rbi_conn_chunk *chunk = hold->chunks[i];
+        chunk->holds--;
+        if (chunk->left && !chunk->holds) {
+            queue->held_count--;
+            chunk_keep(queue, chunk);
+        }
+    }
 }
 
 void rbi_conn_queue_take(struct rbi_conn_queue *queue, size_t size)
@@ -112,6 +148,9 @@ void rbi_conn_queue_take(struct rbi_conn_queue *queue, size_t size)
             return;
         }
         if (chunk == queue->last && chunk->end < RBI_CONN_CHUNK_BYTES) {
+            if (chunk->holds) {
+                return; /* what was in it is not to be written over; the rest of it is free */
+            }
             /* Empty, not full: used again from its beginning. */
             queue->reserved += chunk->end;
             chunk->begin = 0;

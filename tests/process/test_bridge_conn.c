@@ -97,6 +97,70 @@ static void test_bytes_come_once_and_in_order_in_any_sizes(void **state)
     assert_int_equal(net.b.downs, 0);
 }
 
+static bool queue_is_full(struct net *at)
+{
+    return net_send(&at->a, 65536) == 0 && net_send(&at->a, 1) == 0 &&
+           rbi_conn_write(at->a.conn, at, 65536) == -ENOBUFS;
+}
+
+static bool fill(struct net *at)
+{
+    while (net_send(&at->a, 65536)) {
+    }
+    while (net_send(&at->a, 1)) {
+    }
+    /* Full, and nothing leaves any more. */
+    struct rbi_conn_figures before;
+    struct rbi_conn_figures after;
+    rbi_conn_figures(at->a.conn, &before);
+    net_turn_ms(at, 200);
+    rbi_conn_figures(at->a.conn, &after);
+    return queue_is_full(at) && before.bytes_out == after.bytes_out;
+}
+
+static bool all_memory_is_free(struct net *at)
+{
+    return at->a.terms.alive == 0 && at->b.terms.alive == 0;
+}
+
+static bool memory_of_a_is_free(struct net *at)
+{
+    return at->a.terms.alive == 0;
+}
+
+/** Loopback copies all the same; what matters is that memory is not used again too early. */
+static void test_sends_without_a_copy_are_held_until_they_are_returned(void **state)
+{
+    (void)state;
+    struct rbi_conn_figures figures;
+    connect_hosts();
+    exchange(3000000, 262144); /* the kernel says that it copies: it is no longer asked to */
+    rbi_conn_figures(net.a.conn, &figures);
+    const uint64_t lent = figures.zero_copy_sends;
+    assert_in_range(lent, 1, 16);
+    exchange(3000000, 262144);
+    rbi_conn_figures(net.a.conn, &figures);
+    assert_int_equal(figures.zero_copy_sends, lent);
+    net.b.terms.lends_always = net.a.terms.lends_always = true;
+    rbi_conn_cut(net.a.conn, "again");
+    net.a.conn = net.b.conn = NULL;
+    assert_true(net_until(&net, net_connected));
+    net.a.sent = net.b.received = net.b.sent = net.a.received = 0;
+    for (unsigned i = 0; i < 5; i++) {
+        exchange(4000000, 262144);
+        exchange(1000000, 20000);
+    }
+    rbi_conn_figures(net.a.conn, &figures);
+    assert_in_range(figures.zero_copy_sends, 17, figures.sends);
+    /* Cut with memory that nobody acknowledges: it comes back at once. */
+    net.b.deaf = true;
+    assert_true(net_until(&net, fill));
+    rbi_dial_pause(net.a.dial);
+    rbi_conn_cut(net.a.conn, "no answer");
+    net.a.conn = NULL;
+    assert_true(net_until(&net, memory_of_a_is_free));
+}
+
 static void test_quiet_connections_send_at_once_and_busy_ones_gather(void **state)
 {
     (void)state;
@@ -123,27 +187,6 @@ static void test_quiet_connections_send_at_once_and_busy_ones_gather(void **stat
 }
 
 /* ---- slow readers ---------------------------------------------------------------------- */
-
-static bool queue_is_full(struct net *at)
-{
-    return net_send(&at->a, 65536) == 0 && net_send(&at->a, 1) == 0 &&
-           rbi_conn_write(at->a.conn, at, 65536) == -ENOBUFS;
-}
-
-static bool fill(struct net *at)
-{
-    while (net_send(&at->a, 65536)) {
-    }
-    while (net_send(&at->a, 1)) {
-    }
-    /* Full, and nothing leaves any more. */
-    struct rbi_conn_figures before;
-    struct rbi_conn_figures after;
-    rbi_conn_figures(at->a.conn, &before);
-    net_turn_ms(at, 200);
-    rbi_conn_figures(at->a.conn, &after);
-    return queue_is_full(at) && before.bytes_out == after.bytes_out;
-}
 
 static bool a_has_all(struct net *at)
 {
@@ -216,11 +259,6 @@ static void test_a_cut_is_told_as_one(void **state)
     struct rbi_dial_report report;
     rbi_dial_report(net.a.dial, &report);
     assert_int_equal(report.state, RBI_DIAL_PAUSED);
-}
-
-static bool all_memory_is_free(struct net *at)
-{
-    return at->a.terms.alive == 0 && at->b.terms.alive == 0;
 }
 
 static void test_connections_are_made_again_and_leave_nothing(void **state)
@@ -301,6 +339,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         MODES(test_names_are_those_of_the_certificates),
         MODES(test_bytes_come_once_and_in_order_in_any_sizes),
+        MODE(test_sends_without_a_copy_are_held_until_they_are_returned, "uring plain"),
+        MODE(test_sends_without_a_copy_are_held_until_they_are_returned, "uring tls"),
         MODES(test_quiet_connections_send_at_once_and_busy_ones_gather),
         MODES(test_who_reads_nothing_fills_a_bounded_queue),
         MODES(test_what_was_written_before_a_close_comes),
