@@ -2,8 +2,8 @@
 /*
  * Two hosts under load, and kill -9 of either bridge and of either ringbusd: nothing that was
  * accepted is lost in silence. Each message comes once, or is given back to its sender; its
- * receiver is told how many those are (RINGBUS_EVENT_GAP); what comes keeps its order; and all is as
- * before within seconds, by itself.
+ * receiver is told how many those are (RINGBUS_EVENT_GAP); what comes keeps its order; and all is
+ * as before within seconds, by itself.
  */
 #include "support/hosts.h"
 #include "support/test.h"

@@ -45,7 +45,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- in order -------------------------------------------------------------------------------- */
+/* ---- in order ------------------------------------------------------------------------------ */
 
 static void test_an_instance_that_leaves_has_all_that_it_sent_delivered(void **state)
 {
@@ -131,7 +131,7 @@ static void test_an_instance_that_drains_is_sent_nothing_new(void **state)
     node_close(&a);
 }
 
-/* ---- refused ---------------------------------------------------------------------------------- */
+/* ---- refused ------------------------------------------------------------------------------- */
 
 static void open_and_be_refused(struct node *node, const char *path, const char *target, int error)
 {
@@ -179,7 +179,7 @@ static void test_an_instance_that_is_not_there_cannot_be_sent_to(void **state)
     node_close(&a);
 }
 
-/* ---- deaths ------------------------------------------------------------------------------------ */
+/* ---- deaths -------------------------------------------------------------------------------- */
 
 enum { WORD_UP, WORD_LAST, WORD_HANDLED, WORD_STOP_AT };
 

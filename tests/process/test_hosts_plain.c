@@ -39,7 +39,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- messages that say whether they are whole ------------------------------------------------ */
+/* ---- messages that say whether they are whole ---------------------------------------------- */
 
 struct got {
     uint64_t next; /* number of the next */
@@ -123,7 +123,7 @@ static void test_messages_of_all_sizes_come_whole_and_in_order(void **state)
     node_close(&b);
 }
 
-/* ---- requests, broadcasts, keys ---------------------------------------------------------------- */
+/* ---- requests, broadcasts, keys ------------------------------------------------------------ */
 
 static void on_echo(struct node *node, const struct ringbus_message *message)
 {
@@ -321,7 +321,7 @@ static void test_keys_have_one_owner_whichever_host_asks(void **state)
     node_close(&far);
 }
 
-/* ---- many -------------------------------------------------------------------------------------- */
+/* ---- many ---------------------------------------------------------------------------------- */
 
 static void test_anonymous_clients_of_both_hosts_are_not_confused(void **state)
 {
