@@ -94,9 +94,9 @@ RBI_MUST_CHECK ssize_t rbi_loop_stream_lend(struct rbi_loop_stream *stream,
                                             unsigned count,
                                             void *token);
 /**
- * Ends it: no callback but returned() and gone(), at the end of this turn or a later one. The caller closes the
- * descriptor there; to end the connection before that, it shuts it down. Accepts one that is not
- * of a loop, and calls nothing then.
+ * Ends it: no callback but returned() and gone(), at the end of this turn or a later one. The
+ * caller closes the descriptor there; to end the connection before that, it shuts it down. Accepts
+ * one that is not of a loop, and calls nothing then.
  */
 void rbi_loop_stream_remove(struct rbi_loop_stream *stream);
 

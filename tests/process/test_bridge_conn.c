@@ -4,6 +4,7 @@
  * Bytes come once and in order whatever sizes they are written and taken in, queues are bounded,
  * one who reads nothing stops nobody but itself, ends are told once and say why.
  */
+#include "daemon/bridge/conn_impl.h"
 #include "support/machine.h"
 #include "support/net.h"
 #include "support/test.h"
@@ -159,6 +160,21 @@ static void test_sends_without_a_copy_are_held_until_they_are_returned(void **st
     rbi_conn_cut(net.a.conn, "no answer");
     net.a.conn = NULL;
     assert_true(net_until(&net, memory_of_a_is_free));
+}
+
+/** AES-GCM allows so many records with a key (RFC 8446, 5.5): another one is taken before. */
+static void test_keys_are_changed(void **state)
+{
+    (void)state;
+    connect_hosts();
+    exchange(100000, 20000);
+    for (unsigned i = 0; i < 5; i++) {
+        net.a.conn->session.records = UINT64_C(1) << 23;
+        net.b.conn->session.records = UINT64_C(1) << 23;
+        exchange(100000, 20000);
+        assert_in_range(net.a.conn->session.records, 1, 1000);
+    }
+    assert_int_equal(net.a.ups, 1);
 }
 
 static void test_quiet_connections_send_at_once_and_busy_ones_gather(void **state)
@@ -339,6 +355,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         MODES(test_names_are_those_of_the_certificates),
         MODES(test_bytes_come_once_and_in_order_in_any_sizes),
+        MODE(test_keys_are_changed, "uring tls"),
         MODE(test_sends_without_a_copy_are_held_until_they_are_returned, "uring plain"),
         MODE(test_sends_without_a_copy_are_held_until_they_are_returned, "uring tls"),
         MODES(test_quiet_connections_send_at_once_and_busy_ones_gather),
