@@ -63,7 +63,7 @@ static const struct rbi_frame_field dir_item_fields[] = {RBI_FRAME_FIELDS_dir_it
 #undef FIELD_OF
 
 static const struct rbi_frame_table tables[] = {
-#define TABLE(NAME, frame, value, what)                                                                  \
+#define TABLE(NAME, frame, value, what)                                                            \
     [value] = {.name = #NAME,                                                                      \
                .fields = frame##_fields,                                                           \
                .count = RBI_ARRAY_SIZE(frame##_fields),                                            \
@@ -149,7 +149,7 @@ int rbi_frame_data(const struct rbi_frame_header *header,
                    struct rbi_frame_data *out)
 {
     const unsigned char *at = body;
-    if (header->size < 8 || header->size - 8 > RBI_FRAME_PART_MAX) {
+    if (header->size < 8) {
         return -EPROTO;
     }
     const struct rbi_frame_data data = {
@@ -157,7 +157,7 @@ int rbi_frame_data(const struct rbi_frame_header *header,
         .size = get_u32(at + 4),
         .bytes = {.at = at + 8, .size = header->size - 8},
     };
-    if ((data.meta & 0xffU) == 0 || data.size > RBI_FRAME_BODY_MAX || data.bytes.size > data.size) {
+    if (!rbi_frame_data_valid(header->flags, &data)) {
         return -EPROTO;
     }
     *out = data;
@@ -225,7 +225,7 @@ int rbi_frame_decode(const struct rbi_frame_header *header,
             return refuse(fault, table->name, field->name, wrong);
         }
     }
-    const char *name = rbi_frame_check(header->type, &read);
+    const char *name = rbi_frame_check(header, &read);
     if (name != NULL) {
         return refuse(fault, table->name, name, "out of range");
     }

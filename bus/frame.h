@@ -192,8 +192,9 @@ struct rbi_frame_edge_list {
     F(text, text, "for people")
 #define RBI_FRAME_FIELDS_data(F)                                                                   \
     F(u32, meta, "of the record (bus/record.h)")                                                   \
-    F(u32, size, "of its body in the lane; what this frame lacks of it comes in PIECEs")           \
-    F(rest, bytes, "of the body, at most 65,536")
+    F(u32, size, "of its body in the lane")                                                        \
+    F(rest, bytes,                                                                                 \
+      "of the body, at most 65,536: all, or with MORE a beginning; all of one by reference")
 #define RBI_FRAME_FIELDS_piece(F)                                                                  \
     F(u64, offset, "in the body, or in the payload of a record by reference")                      \
     F(rest, bytes, "1 to 65,536")

@@ -4,6 +4,10 @@
  * frame must agree on.
  */
 #include "bus/frame_field.h"
+#include "bus/record.h"
+
+/** Body of a record by reference: its tag and the reference at least. */
+#define REFERENCE_MIN (RBI_RECORD_TAG + sizeof(struct rbi_record_ref))
 
 /** The first of a list that does not hold is what is wrong. */
 struct rule {
@@ -70,12 +74,24 @@ static const char *check_close(const struct rbi_frame_close *close)
                        {on_line(close->seen), "seen"});
 }
 
-static const char *check_data(const struct rbi_frame_data *data)
+bool rbi_frame_data_valid(unsigned flags, const struct rbi_frame_data *data)
+{
+    const bool more = (flags & RBI_FRAME_F_MORE) != 0;
+    const bool by_reference = (data->meta >> 8 & RBI_RECORD_REF) != 0;
+    const bool whole = data->bytes.size == data->size;
+    if ((data->meta & 0xffU) == 0 || data->size > RBI_FRAME_BODY_MAX ||
+        data->bytes.size > RBI_FRAME_PART_MAX || data->bytes.size > data->size) {
+        return false;
+    }
+    /* What lacks and is not to come would be read from where other bytes lie. */
+    return by_reference ? whole && data->size >= REFERENCE_MIN : whole != more;
+}
+
+static const char *check_data(unsigned flags, const struct rbi_frame_data *data)
 {
     return FIRST_WRONG({(data->meta & 0xffU) != 0, "meta"},
                        {data->size <= RBI_FRAME_BODY_MAX, "size"},
-                       {data->bytes.size <= RBI_FRAME_PART_MAX, "bytes"},
-                       {data->bytes.size <= data->size, "bytes"});
+                       {rbi_frame_data_valid(flags, data), "bytes"});
 }
 
 static const char *check_piece(const struct rbi_frame_piece *piece)
@@ -84,9 +100,9 @@ static const char *check_piece(const struct rbi_frame_piece *piece)
                        {piece->offset <= UINT64_MAX - piece->bytes.size, "offset"});
 }
 
-const char *rbi_frame_check(unsigned type, const union rbi_frame_body *body)
+const char *rbi_frame_check(const struct rbi_frame_header *header, const union rbi_frame_body *body)
 {
-    switch (type) {
+    switch (header->type) {
     case RBI_FRAME_HELLO:
         return check_hello(&body->hello);
     case RBI_FRAME_EDGES:
@@ -98,7 +114,7 @@ const char *rbi_frame_check(unsigned type, const union rbi_frame_body *body)
     case RBI_FRAME_REFUSED:
         return body->refused.attempt != 0 ? NULL : "attempt";
     case RBI_FRAME_DATA:
-        return check_data(&body->data);
+        return check_data(header->flags, &body->data);
     case RBI_FRAME_PIECE:
         return check_piece(&body->piece);
     case RBI_FRAME_ACK:

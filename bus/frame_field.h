@@ -58,7 +58,10 @@ const struct rbi_frame_table *rbi_frame_table(unsigned type);
 const char *rbi_frame_field_read(enum rbi_frame_kind kind, struct rbi_reader *reader, void *field);
 void rbi_frame_field_write(enum rbi_frame_kind kind, struct rbi_writer *writer, const void *field);
 
-/** Looks at all fields of a type together. @return NULL, or the field that is out of range */
-const char *rbi_frame_check(unsigned type, const union rbi_frame_body *body);
+/** Looks at all fields of a frame together. @return NULL, or the field that is out of range */
+const char *rbi_frame_check(const struct rbi_frame_header *header,
+                            const union rbi_frame_body *body);
+/** Whether a frame has as much of a record as it says: the same without the table. */
+bool rbi_frame_data_valid(unsigned flags, const struct rbi_frame_data *data);
 
 #endif

@@ -17,14 +17,6 @@ void rbi_stream_tx_init(struct rbi_stream_tx *tx, uint64_t begin)
     *tx = (struct rbi_stream_tx){.acked = begin, .pos = begin, .furthest = begin, .asked = begin};
 }
 
-uint64_t
-rbi_stream_tx_part(const struct rbi_stream_tx *tx, uint64_t head, uint64_t left, uint64_t most)
-{
-    const uint64_t room = rbi_stream_tx_room(tx);
-    const uint64_t part = rbi_min_u64(rbi_min_u64(left, most), room > head ? room - head : 0);
-    return part < rbi_min_u64(left, RBI_STREAM_PART_MIN) ? 0 : part;
-}
-
 void rbi_stream_tx_begin(struct rbi_stream_tx *tx, uint64_t next)
 {
     RBI_ASSERT(rbi_stream_behind(next, tx->pos));

@@ -27,8 +27,6 @@
 
 /** A grant or an acknowledgement waits for more so long, unless much is due. */
 #define RBI_STREAM_ACK_DELAY_NS UINT64_C(200000)
-/** A record is not cut into parts smaller than this. */
-#define RBI_STREAM_PART_MIN 1024U
 /** Records of so many bytes of lane are acknowledged at once. */
 #define RBI_STREAM_ACK_BYTES (UINT64_C(16) << 10)
 
@@ -65,15 +63,6 @@ static inline uint64_t rbi_stream_tx_room(const struct rbi_stream_tx *tx)
 {
     return tx->granted - tx->sent;
 }
-/**
- * How much of a record goes into the next frame.
- * @param head  RBI_FRAME_DATA_HEAD or RBI_FRAME_PIECE_HEAD
- * @param left  bytes that are still to go, at least 1
- * @param most  of one frame: RBI_FRAME_PART_MAX, or what the connection has room for
- * @return up to @p left; 0: wait for a grant, or room, rather than cut it into crumbs
- */
-uint64_t
-rbi_stream_tx_part(const struct rbi_stream_tx *tx, uint64_t head, uint64_t left, uint64_t most);
 /**
  * The record at tx->pos is begun: before its first frame goes.
  * @param next  behind it

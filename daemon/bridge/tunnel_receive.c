@@ -319,10 +319,10 @@ static int take(struct rbi_tunnel *tunnel,
                                   more ? data.size : data.bytes.size, bytes);
     }
     uint64_t payload = 0; /* the middle of the three words of a reference */
-    if (data.bytes.size != data.size || data.size < sizeof(struct rbi_record_ref)) {
-        return -EPROTO;
-    }
     memcpy(&payload, data.bytes.at + data.size - 2 * sizeof payload, sizeof payload);
+    if (more != (payload != 0)) {
+        return -EPROTO; /* the chunk would hold what lay in it before */
+    }
     return rbi_stream_rx_data(rx, header->mark, data.size, 0, more ? payload : 0, bytes);
 }
 

@@ -188,7 +188,7 @@ proctype opener()
             close_sent = true }
     /* After unreachable_after; or at the end of all attempts that are modelled. */
     :: atomic { ((gives_up > 0 && (state == HELD || state == RESUMING)) ||
-                 (attempt >= ATTEMPTS && state == HELD) || (attempt >= ATTEMPTS && state == OPENING && !asked)) ->
+                 (attempt >= ATTEMPTS && (state == HELD || (state == OPENING && !asked)))) ->
             gives_up = (gives_up > 0 -> gives_up - 1 : 0);
             opener_ends(furthest) }
     :: timeout ->

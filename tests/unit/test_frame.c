@@ -4,6 +4,7 @@
  * range, of later versions, and handed on by a host in between.
  */
 #include "bus/frame.h"
+#include "bus/record.h"
 #include "frame_golden.h"
 #include "support/test.h"
 
@@ -258,7 +259,8 @@ static void test_frame_parts_have_bounds(void **state)
     const size_t largest = RBI_FRAME_DATA_HEAD + RBI_FRAME_PART_MAX;
     /* The whole, and one byte more, both ways of reading. */
     for (size_t more = 0; more <= 1; more++) {
-        rbi_frame_data_head(frame, 0, 1, 0, 8, RBI_FRAME_PART_MAX + 1, RBI_FRAME_PART_MAX);
+        rbi_frame_data_head(frame, RBI_FRAME_F_MORE, 1, 0, 8, RBI_FRAME_PART_MAX + 2,
+                            RBI_FRAME_PART_MAX);
         set_size(frame, largest + more);
         assert_int_equal(rbi_frame_look(frame, largest + more, &header), RBI_FRAME_WHOLE);
         assert_int_equal(decode(frame, largest + more, &body, NULL), more ? -EPROTO : 0);
@@ -282,6 +284,38 @@ static void test_frame_parts_have_bounds(void **state)
     assert_int_equal(rbi_frame_data(&header, frame + RBI_FRAME_HEADER, &data), -EPROTO);
     header.size = 15;
     assert_int_equal(rbi_frame_ack(&header, golden_ack + RBI_FRAME_HEADER, &ack), -EPROTO);
+}
+
+/** A frame of DATA with @p part of @p size bytes, both ways of reading. */
+static void expect_data(unsigned flags, uint32_t meta, uint32_t size, uint32_t part, int result)
+{
+    unsigned char frame[RBI_FRAME_DATA_HEAD + 64] = {0};
+    struct rbi_frame_header header;
+    struct rbi_frame_data data;
+    union rbi_frame_body body;
+    rbi_frame_data_head(frame, flags, 1, 0, meta, size, part);
+    assert_int_equal(rbi_frame_look(frame, RBI_FRAME_DATA_HEAD + part, &header), RBI_FRAME_WHOLE);
+    assert_int_equal(rbi_frame_data(&header, frame + RBI_FRAME_HEADER, &data), result);
+    assert_int_equal(decode(frame, RBI_FRAME_DATA_HEAD + part, &body, NULL), result);
+}
+
+static void test_frame_data_lacks_nothing_in_silence(void **state)
+{
+    (void)state;
+    const uint32_t plain = rbi_record_meta(RBI_RECORD_ONEWAY, 0, 0, 0);
+    const uint32_t by_reference = rbi_record_meta(RBI_RECORD_ONEWAY, RBI_RECORD_REF, 0, 0);
+    expect_data(0, plain, 40, 40, 0);
+    expect_data(0, plain, 40, 39, -EPROTO);
+    expect_data(RBI_FRAME_F_MORE, plain, 40, 39, 0);
+    expect_data(RBI_FRAME_F_MORE, plain, 40, 40, -EPROTO); /* what more? */
+    expect_data(RBI_FRAME_F_MORE, plain, RBI_FRAME_BODY_MAX, 39, 0);
+    expect_data(RBI_FRAME_F_MORE, plain, RBI_FRAME_BODY_MAX + 1, 39, -EPROTO);
+    expect_data(0, plain, 0, 0, 0);
+    expect_data(RBI_FRAME_F_MORE, by_reference, 40, 40, 0);
+    expect_data(0, by_reference, 40, 40, 0); /* an empty payload */
+    expect_data(RBI_FRAME_F_MORE, by_reference, 40, 39, -EPROTO);
+    expect_data(RBI_FRAME_F_MORE, by_reference, 32, 32, 0);
+    expect_data(RBI_FRAME_F_MORE, by_reference, 31, 31, -EPROTO); /* no room for the reference */
 }
 
 /* ---- handing on ---------------------------------------------------------------------------- */
@@ -398,6 +432,7 @@ int main(void)
         cmocka_unit_test(test_frame_ids_are_not_zero),
         cmocka_unit_test(test_frame_server_has_a_path),
         cmocka_unit_test(test_frame_parts_have_bounds),
+        cmocka_unit_test(test_frame_data_lacks_nothing_in_silence),
         cmocka_unit_test(test_frame_forward_changes_what_it_must),
         cmocka_unit_test(test_frame_forward_ends_loops),
         cmocka_unit_test(test_frame_set_handle_changes_nothing_else),

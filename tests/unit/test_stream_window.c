@@ -99,24 +99,6 @@ static void test_stream_resume_goes_back_to_what_is_expected(void **state)
     }
 }
 
-static void test_stream_parts_are_not_crumbs(void **state)
-{
-    (void)state;
-    struct rbi_stream_tx tx;
-    const uint64_t head = RBI_FRAME_PIECE_HEAD;
-    rbi_stream_tx_init(&tx, 0);
-    assert_int_equal(rbi_stream_tx_part(&tx, head, 10, RBI_FRAME_PART_MAX), 0);
-    tx.granted = 2000;
-    assert_int_equal(rbi_stream_tx_part(&tx, head, 100, RBI_FRAME_PART_MAX), 100);
-    assert_int_equal(rbi_stream_tx_part(&tx, head, 5000, RBI_FRAME_PART_MAX), 2000 - head);
-    assert_int_equal(rbi_stream_tx_part(&tx, head, 5000, 1500), 1500);
-    assert_int_equal(rbi_stream_tx_part(&tx, head, 5000, 500), 0); /* the connection has no room */
-    rbi_stream_tx_frame(&tx, 1000);
-    assert_int_equal(rbi_stream_tx_part(&tx, head, 5000, RBI_FRAME_PART_MAX), 0);
-    assert_int_equal(rbi_stream_tx_part(&tx, head, 1000 - head, RBI_FRAME_PART_MAX), 1000 - head);
-    assert_int_equal(rbi_stream_tx_part(&tx, head, 1001 - head, RBI_FRAME_PART_MAX), 0);
-}
-
 static void test_stream_asks_once_a_half_lane(void **state)
 {
     (void)state;
@@ -327,7 +309,6 @@ int main(void)
         cmocka_unit_test(test_stream_positions_are_lanes),
         cmocka_unit_test(test_stream_ack_within_what_was_sent),
         cmocka_unit_test(test_stream_resume_goes_back_to_what_is_expected),
-        cmocka_unit_test(test_stream_parts_are_not_crumbs),
         cmocka_unit_test(test_stream_asks_once_a_half_lane),
         cmocka_unit_test(test_stream_takes_each_record_once_and_in_order),
         cmocka_unit_test(test_stream_pieces_belong_to_their_record),

@@ -264,6 +264,15 @@ void tunnel_find_way(struct host *host, struct tunnel *tunnel)
 
 /* ---- sending ------------------------------------------------------------------------------ */
 
+/** How much goes into one frame; 0: rather than crumbs, wait for a grant. */
+static uint64_t part_that_fits(const struct rbi_stream_tx *tx, uint64_t left)
+{
+    const uint64_t room = rbi_stream_tx_room(tx);
+    const uint64_t part =
+        rbi_min_u64(left, room > RBI_FRAME_DATA_HEAD ? room - RBI_FRAME_DATA_HEAD : 0);
+    return part < rbi_min_u64(left, 1000) ? 0 : rbi_min_u64(part, 2000);
+}
+
 static bool send_part(struct host *host, struct tunnel *tunnel, const struct record *record)
 {
     struct rbi_stream_tx *tx = &tunnel->stream.tx;
@@ -275,7 +284,7 @@ static bool send_part(struct host *host, struct tunnel *tunnel, const struct rec
     if (first && by_ref) {
         part = rbi_stream_tx_room(tx) >= RBI_FRAME_DATA_HEAD + record->size ? record->size : 0;
     } else {
-        part = rbi_stream_tx_part(tx, RBI_FRAME_DATA_HEAD, total - offset, 2000);
+        part = part_that_fits(tx, total - offset);
     }
     if (part == 0) {
         return false;
