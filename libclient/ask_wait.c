@@ -19,7 +19,8 @@ void rbi_asks_link_up(struct ringbus *bus)
 /* Its owner, or whoever there is, is on its way back. */
 static bool may_come_back(int error)
 {
-    return error == RINGBUS_E_NOT_READY || error == RINGBUS_E_RESTARTING;
+    return error == RINGBUS_E_NOT_READY || error == RINGBUS_E_RESTARTING ||
+           error == RINGBUS_E_UNREACHABLE || error == RINGBUS_E_NO_ROUTE;
 }
 
 /* A limit lets it through in a while, and its policy has it wait for that (max_wait). */

@@ -8,6 +8,8 @@
 #include "bus/pidf.h"
 #include "libclient/choice.h"
 
+#include <ringbus/ringbus.h>
+
 struct rbi_caller;
 struct rbi_end;
 struct rbi_inflight;
@@ -44,9 +46,17 @@ struct rbi_member {
     uint32_t over;      /* life that our link has told the end of, before any daemon; 0: none */
     bool over_died;     /* it did not leave in order */
     uint32_t shielded;  /* incarnation of the life that is; 0: none */
-    char why[128];      /* it was denied, as the daemon said: by which rule */
+    /* RINGBUS_E_UNREACHABLE, _NO_ROUTE: of the last link to it, or why there is none; 0: neither */
+    int out_of_reach;
+    char why[128]; /* it was denied, as the daemon said: by which rule */
     char path[RBI_PATH_MAX + 1];
 };
+
+/** Why one that is there, and not linked, cannot be sent to. */
+static inline int rbi_member_not_ready(const struct rbi_member *member)
+{
+    return member->out_of_reach != 0 ? member->out_of_reach : RINGBUS_E_NOT_READY;
+}
 
 /** One that died while no daemon could say so: its slots wait for it all the same. */
 struct rbi_missed {

@@ -285,7 +285,9 @@ rbi_keyed_elsewhere(struct rbi_cluster *cluster, const struct rbi_choice *choice
         return NULL;
     }
     if (!bit_get(keyed->shielded, owner)) {
-        cluster->refusal.error = RINGBUS_E_NOT_READY;
+        const struct rbi_member *member = rbi_member_find(keyed->realm, cluster->refusal.instance);
+        cluster->refusal.error =
+            member != NULL ? rbi_member_not_ready(member) : RINGBUS_E_NOT_READY;
         return NULL;
     }
     const bool failover = rbi_cluster_policy(cluster)->balance.on_shield == RBI_ON_SHIELD_FAILOVER;

@@ -94,6 +94,9 @@ static void take_up_again(struct rbi_cluster *cluster, int32_t instance)
 static void
 note_over(struct rbi_cluster *cluster, struct rbi_member *member, const struct rbi_end *end)
 {
+    if (end->leave_reason == RBI_REASON_UNREACHABLE) {
+        member->out_of_reach = RINGBUS_E_UNREACHABLE;
+    }
     if (end->leave_reason == RBI_REASON_LEFT || end->leave_reason == RBI_REASON_CRASHED) {
         member->over = end->peer.incarnation;
         member->over_died = end->leave_reason == RBI_REASON_CRASHED && !end->drain.peer;
@@ -135,6 +138,7 @@ void rbi_cluster_end_changed(struct ringbus *bus, struct rbi_end *end)
         if (end->usable) {
             take_up_again(cluster, member->instance);
             member->denied = false;
+            member->out_of_reach = 0;
             /* Else our interest in it is not said yet, and that it changes does not say it. */
             member->retry_ns = end->wanted ? RBI_NEVER : member->retry_ns;
             member->up_ns = member->up_ns == 0 ? bus->now_ns : member->up_ns;

@@ -41,7 +41,7 @@ static int link_verdict(const struct rbi_member *member)
 {
     const struct rbi_end *end = member->end;
     if (end == NULL || !end->usable) {
-        return rbi_member_is_denied(member) ? RINGBUS_E_DENIED : RINGBUS_E_NOT_READY;
+        return rbi_member_is_denied(member) ? RINGBUS_E_DENIED : rbi_member_not_ready(member);
     }
     if (end->drain.peer || member->state == RBI_ENDPOINT_DRAINING) {
         return RINGBUS_E_DRAINING;

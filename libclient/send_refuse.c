@@ -68,7 +68,7 @@ int rbi_send_no_peer(struct ringbus *bus, const struct ringbus_addr *to)
         return rbi_fail_fast(bus,
                              rbi_member_is_denied(member) ? RINGBUS_E_DENIED
                              : is_leaving(member)         ? RINGBUS_E_DRAINING
-                                                          : RINGBUS_E_NOT_READY,
+                                                          : rbi_member_not_ready(member),
                              &peer, 0);
     }
     if (cluster->held) {
@@ -84,6 +84,7 @@ int rbi_send_no_peer(struct ringbus *bus, const struct ringbus_addr *to)
     }
     bool leaving = false;
     bool denied = false;
+    int out_of_reach = 0;
     for (unsigned i = 0; i < cluster->member_count; i++) {
         if (cluster->members[i].incarnation == 0 || cluster->members[i].weight == 0) {
             continue; /* not there; or reachable by its own address only */
@@ -92,14 +93,18 @@ int rbi_send_no_peer(struct ringbus *bus, const struct ringbus_addr *to)
             denied = true;
             continue;
         }
-        if (!is_leaving(&cluster->members[i])) {
+        if (is_leaving(&cluster->members[i])) {
+            leaving = true;
+        } else if (cluster->members[i].out_of_reach != 0) {
+            out_of_reach = cluster->members[i].out_of_reach;
+        } else {
             return rbi_fail_fast(bus, RINGBUS_E_NOT_READY, &peer, 0);
         }
-        leaving = true;
     }
     return rbi_fail_fast(bus,
-                         leaving  ? RINGBUS_E_DRAINING
-                         : denied ? RINGBUS_E_DENIED
-                                  : RINGBUS_E_NO_INSTANCE,
+                         leaving             ? RINGBUS_E_DRAINING
+                         : out_of_reach != 0 ? out_of_reach
+                         : denied            ? RINGBUS_E_DENIED
+                                             : RINGBUS_E_NO_INSTANCE,
                          &peer, 0);
 }

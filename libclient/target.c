@@ -132,6 +132,9 @@ static enum rbi_reason reason_of(int error)
         return RBI_REASON_SILENT;
     case RINGBUS_E_DENIED:
         return RBI_REASON_DENIED;
+    case RINGBUS_E_UNREACHABLE:
+    case RINGBUS_E_NO_ROUTE:
+        return RBI_REASON_UNREACHABLE;
     default:
         return RBI_REASON_REFUSED;
     }
@@ -149,11 +152,15 @@ void rbi_target_introduce_failed(struct ringbus *bus,
     if (member == NULL || !member->wanted) {
         return;
     }
-    reason = reason != RBI_REASON_NONE ? reason : reason_of(error);
+    /* As the bridge says it, it is no refusal of the instance's. */
+    reason = reason != RBI_REASON_NONE && reason_of(error) != RBI_REASON_UNREACHABLE
+                 ? reason
+                 : reason_of(error);
     rbi_member_back_off(bus, member);
     char sentence[sizeof bus->error.text];
     (void)snprintf(sentence, sizeof sentence, "%s", text); /* may be the very buffer */
     member->denied = false;
+    member->out_of_reach = reason == RBI_REASON_UNREACHABLE ? error : 0;
     if (reason == RBI_REASON_DENIED) {
         rbi_rights_denied(member, sentence);
     }
@@ -251,6 +258,7 @@ member_present(struct ringbus *bus, struct rbi_cluster *cluster, const struct rb
         member->joined_ns = bus->now_ns;
         member->retry_count = 0; /* what the last life did says nothing of this one */
         member->denied = false;
+        member->out_of_reach = 0;
     }
     member->incarnation = event->incarnation;
     member->state = event->state;

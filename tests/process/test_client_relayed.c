@@ -58,6 +58,12 @@ static void test_lost_link_gives_back_what_was_on_its_way(void **state)
     assert_int_equal(client_saw.back_seen, 10);
     assert_int_equal(client_saw.first, 30);
     assert_int_equal(client.error, RINGBUS_E_UNREACHABLE);
+    /* Until there is a link, sends fail at once, and say why. */
+    const struct ringbus_addr anybody = any();
+    assert_int_equal(send_to(&client.peer, 8, 0), RINGBUS_E_UNREACHABLE);
+    assert_int_equal(send_to(&anybody, 8, 0), RINGBUS_E_UNREACHABLE);
+    assert_int_equal(ringbus_send(client.bus, &anybody, 7, "", 0, RINGBUS_KEY),
+                     RINGBUS_E_UNREACHABLE);
     /* The receiver is told of what it has not got, before anything new. */
     got.loose = true;
     link_again();
@@ -106,6 +112,26 @@ static void test_gap_of_what_never_left(void **state)
     assert_int_equal(got.count, 3);
     assert_int_equal(got.maybe, 0);
     assert_int_equal(got.gap_next, 0);
+    finish();
+}
+
+/* It had left, and never came: as far as the sender knows it may have been seen. */
+static void test_gap_of_what_was_lost_on_its_way(void **state)
+{
+    (void)state;
+    begin(0);
+    send_some(10);
+    RELAY_UNTIL(&relay, got.next == 10, NODE_MS, &client, &service);
+    relay.swallowed = relay.ack_held = true;
+    send_some(3);
+    turns(20, &client, &service);
+    lose();
+    assert_int_equal(client_saw.back_seen, 3);
+    got.loose = true;
+    link_again();
+    RELAY_UNTIL(&relay, got.gaps == 1, NODE_MS, &client, &service);
+    assert_int_equal(got.count, 3);
+    assert_int_equal(got.maybe, 0); /* but the receiver knows better */
     finish();
 }
 
@@ -236,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_lost_link_gives_back_what_was_on_its_way),
         cmocka_unit_test(test_no_gap_where_all_was_read),
         cmocka_unit_test(test_gap_of_what_never_left),
+        cmocka_unit_test(test_gap_of_what_was_lost_on_its_way),
         cmocka_unit_test(test_gap_outlives_the_link_that_was_to_tell),
         cmocka_unit_test(test_gap_is_for_the_same_life),
         cmocka_unit_test(test_requests_over_a_lost_link_end),

@@ -72,7 +72,7 @@ static void offer_some(uint64_t *random)
         const size_t size = die == 0 ? LARGE : 8 + bus_random(random) % 100;
         r = die == 1 ? send_attributed(&to) : send_to(&to, size, 0);
         CHECK(r == 1 || r == 0 || r == RINGBUS_E_FULL || r == RINGBUS_E_NO_CHUNK ||
-              r == RINGBUS_E_NOT_READY || r == RINGBUS_E_PEER_GONE);
+              r == RINGBUS_E_UNREACHABLE || r == RINGBUS_E_PEER_GONE);
     }
 }
 

@@ -136,7 +136,8 @@ enum ringbus_event_type {
      * One-way messages that an instance of another host, which lives on, had sent to this endpoint
      * over a link that ended, and has not sent again: its program was given them back
      * (RINGBUS_EVENT_UNDELIVERED). count says how many, gap which; a handler here has had at most
-     * gap->maybe_seen of them. It comes before anything that was sent over the next link, and once.
+     * gap->maybe_seen of them. It comes before anything that was sent over the next link, and once;
+     * not where all of them had been handled here.
      */
     RINGBUS_EVENT_GAP = 30
 };

@@ -33,6 +33,8 @@ extern "C" {
  *                              after ringbus_retry_after_us()
  * @retval RINGBUS_E_NO_CHUNK   nothing was sent; wait for returns, or open with a larger pool
  * @retval RINGBUS_E_NOT_READY, RINGBUS_E_DRAINING  nobody could take it now, or the key's owner
+ * @retval RINGBUS_E_UNREACHABLE, RINGBUS_E_NO_ROUTE  the same, of an instance of another host: the
+ *                              way there is cut, or there is none
  *         is not linked: retry, after an event
  * @retval RINGBUS_E_RESTARTING the key's owner has died; it is back, or another takes over, within
  *                              balance.rehash_delay of the policy (3 s): retry

@@ -73,8 +73,8 @@ struct ringbus_target_options {
     uint32_t retry_tries;         /**< beyond the first, 1 to 7, default the policy's (1) */
     /**
      * A request of ringbus_request_with() that nobody can take now, whose instances or whose key's
-     * owner are there but not linked (RINGBUS_E_NOT_READY) or have just died (_RESTARTING), waits
-     * for so long for the link: 0 not, to 60000 ms.
+     * owner are there but not linked (RINGBUS_E_NOT_READY, _UNREACHABLE, _NO_ROUTE) or have just
+     * died (_RESTARTING), waits for so long for the link: 0 not, to 60000 ms.
      */
     uint32_t wait_ms;
     /**
