@@ -18,8 +18,9 @@
 #define MS UINT64_C(1000000)
 /* Kept in the queue for frames of control. */
 #define CONTROL_ROOM (UINT64_C(64) << 10)
-/* HELLO comes within this after the handshake. */
-#define GREET_NS (5000 * MS)
+/* HELLO comes after the handshake within the time in which silence is found, and within these. */
+#define GREET_MIN_NS (1000 * MS)
+#define GREET_MAX_NS (5000 * MS)
 /* A timer that comes so late says that it was this process that did not run. */
 #define LATE_INTERVALS 2U
 
@@ -182,6 +183,12 @@ static uint64_t interval_ns(const struct rbi_session *session)
     return session->bridge->config.ping_interval_ms * MS;
 }
 
+static uint64_t greet_ns(const struct rbi_session *session)
+{
+    const uint64_t silence_ns = interval_ns(session) * session->bridge->config.ping_misses;
+    return rbi_min_u64(rbi_max_u64(silence_ns, GREET_MIN_NS), GREET_MAX_NS);
+}
+
 static void ping_due(void *context);
 
 static void set_ping(struct rbi_session *session)
@@ -288,8 +295,8 @@ static void session_up(void *context, struct rbi_conn *conn, const char *host)
     rbi_list_init(&session->choked);
     rbi_list_push_back(&bridge->sessions, &session->in_sessions);
     rbi_conn_own(conn, &rbi_session_ops, session);
-    rbi_loop_timer_set(bridge->loop, &session->timer, session->began_ns + GREET_NS, greet_late,
-                       session);
+    rbi_loop_timer_set(bridge->loop, &session->timer, session->began_ns + greet_ns(session),
+                       greet_late, session);
     say_hello(session);
 }
 

@@ -83,9 +83,9 @@ static void send_until_full(size_t size)
 
 static void test_a_slow_way_is_not_filled_with_what_was_sent_before(void **state)
 {
-    const unsigned delay_ms = is_full() ? 2000 : 400;
-    const unsigned stall_ms = is_full() ? 10000 : 1500;
-    const unsigned count = is_full() ? 2000 : 300;
+    const unsigned delay_ms = is_full() ? 2000 : 200;
+    const unsigned stall_ms = is_full() ? 10000 : 1000;
+    const unsigned count = is_full() ? 2000 : 200;
     (void)state;
     up("  ping_interval: 1s\n  ping_misses: 30\n  unreachable_after: 60s");
     struct fault_proxy *proxy = hosts.proxy[0][1];
