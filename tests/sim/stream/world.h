@@ -162,12 +162,29 @@ void fail(const char *what, const struct tunnel *tunnel);
     } while (0)
 
 /* tunnel.c: what a bridge does with a stream */
+struct tunnel *tunnel_new(struct host *host);
+struct rbi_stream_terms tunnel_terms(void);
+void tunnel_send(struct host *host, const struct tunnel *tunnel, struct frame frame);
+void tunnel_refuse(struct host *host,
+                   uint32_t way,
+                   uint32_t conn,
+                   const struct rbi_stream_actions *act);
+/** Feeds what came by a connection that may not be the stream's, with a handle in it. */
+void tunnel_feed_by(struct host *host,
+                    struct tunnel *tunnel,
+                    struct rbi_stream_input input,
+                    uint32_t way,
+                    uint32_t conn,
+                    uint32_t theirs,
+                    struct rbi_stream_actions *act);
 void tunnel_open(struct host *host, uint32_t link);
 void tunnel_feed(struct host *host, struct tunnel *tunnel, struct rbi_stream_input input);
-void tunnel_frame(struct host *host, uint32_t way, const struct frame *frame);
 void tunnel_pump(struct host *host, struct tunnel *tunnel);
-void tunnel_serve(struct host *host, struct tunnel *tunnel);
 void tunnel_find_way(struct host *host, struct tunnel *tunnel);
+
+/* receive.c: what it does with frames */
+void tunnel_frame(struct host *host, uint32_t way, const struct frame *frame);
+void tunnel_serve(struct host *host, struct tunnel *tunnel);
 
 /* endpoint.c: the local links, and what the world holds against them */
 uint32_t link_new(struct host *host, enum link_state state);
@@ -187,6 +204,11 @@ bool wire_deliver(uint32_t way, unsigned to);
 void wire_connect(uint32_t way);
 void wire_cut(uint32_t way);
 void wire_notice(uint32_t way, unsigned host);
+
+static inline struct link *link_of(struct host *host, const struct tunnel *tunnel)
+{
+    return tunnel->link == NOBODY ? NULL : &host->links[tunnel->link];
+}
 
 static inline struct host *other_host(const struct host *host)
 {
