@@ -108,6 +108,18 @@ static void reload_log_change(void *context,
             old_value, new_value, needs_restart ? "needs restart" : "applied");
 }
 
+/** Rules may name this host: who lives here is on another one by now. */
+static void reload_rename_host(struct rbi_daemon *daemon, const char *before)
+{
+    if (strcmp(before, daemon->config.bridge.host) == 0) {
+        return;
+    }
+    RBI_LIST_EACH(node, spare, &daemon->peers.all)
+    {
+        rbi_rights_forget(RBI_CONTAINER_OF(node, struct rbi_peer, in_peers));
+    }
+}
+
 void rbi_reload(struct rbi_daemon *daemon)
 {
     struct rbi_config next;
@@ -134,6 +146,7 @@ void rbi_reload(struct rbi_daemon *daemon)
     const struct rbi_bridge_config bridge = daemon->config.bridge;
     daemon->config = next;
     rbi_quota_follow(&daemon->quota);
+    reload_rename_host(daemon, bridge.host);
     rbi_log_set_level(next.daemon.log_level);
     rbi_tokens_load(daemon); /* first: what follows looks at all links again */
     rbi_live_set_file(daemon, &governance);

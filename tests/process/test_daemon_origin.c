@@ -457,6 +457,78 @@ static void test_rules_name_hosts(void **state)
     raw_close(&reader);
 }
 
+static void reconfigure(const char *rest)
+{
+    char text[1024];
+    const unsigned before = cluster_log_count(&loops_cluster, "event=reloaded");
+    (void)snprintf(text, sizeof(text), "%s", rest);
+    assert_int_equal(cluster_configure(&loops_cluster, text), 0);
+    assert_int_equal(kill(loops_cluster.pid, SIGHUP), 0);
+    for (unsigned i = 0; i < 1000; i++) {
+        if (cluster_log_count(&loops_cluster, "event=reloaded") > before) {
+            return;
+        }
+        test_sleep_ms(5);
+    }
+    fail_msg("not reloaded in time");
+}
+
+#define BY_HOST "rights: {rules: [{id: b, action: deny, verbs: [connect], host: beta}]}\n"
+
+/* The host itself is called otherwise: what the rules say of that name is about it from now on. */
+static void test_name_of_this_host_changes(void **state)
+{
+    struct raw_message message;
+    struct raw gate;
+    struct raw hall;
+    up(state, "bridge: {host: alpha, insecure: true, start: false}\n" BY_HOST);
+    assert_int_equal(raw_up(&gate, loops_cluster.socket, GATE_1), 0);
+    assert_int_equal(raw_up(&hall, loops_cluster.socket, HALL_1), 0);
+    assert_int_equal(raw_link(&hall, &gate, NULL), 0);
+    reconfigure("bridge: {host: beta, insecure: true, start: false}\n" BY_HOST);
+    assert_int_equal(raw_expect(&hall, RBI_WIRE_LINK_DOWN, &message, RAW_TIMEOUT_MS), 0);
+    assert_int_equal(message.body.link_down.reason, RBI_REASON_DENIED);
+    raw_close(&hall);
+    raw_close(&gate);
+    raw_close(&reader);
+}
+
+static unsigned absent_halls(void)
+{
+    struct rbi_directory_view view;
+    struct rbi_directory_cluster head;
+    struct rbi_directory_instance all[4];
+    const uint64_t id = rbi_cluster_id(HALL, strlen(HALL));
+    assert_int_equal(rbi_directory_view_init(&view, reader.directory.base, reader.directory.size),
+                     0);
+    assert_int_equal(rbi_directory_read_all(&view, id, &head, all, 4), RBI_DIRECTORY_OK);
+    return head.absent_count;
+}
+
+/*
+ * A bridge that dies: the keys of those whom it had wait for the next one, as for any instance that
+ * died. Who has left, by what the bridge says, is not waited for.
+ */
+static void test_keys_wait_for_the_next_bridge(void **state)
+{
+    struct raw_message message;
+    struct raw far;
+    const struct rbi_wire_set_state closed = {.state = RBI_ENDPOINT_CLOSED};
+    up(state, "clusters: [{match: \"/**\", balance: {rehash_delay: 10m}}]\n");
+    proxy_up(&far, HALL_1, "beta", 7);
+    raw_close(&far);
+    settle(&reader);
+    assert_int_equal(absent_halls(), 1);
+    proxy_up(&far, HALL_1, "beta", 7);
+    assert_int_equal(absent_halls(), 0);
+    assert_int_equal(raw_send(&far, RBI_WIRE_SET_STATE, &closed, NULL, 0), 0);
+    assert_int_equal(raw_expect(&far, RBI_WIRE_OK, &message, RAW_TIMEOUT_MS), 0);
+    raw_close(&far);
+    settle(&reader);
+    assert_int_equal(absent_halls(), 0);
+    raw_close(&reader);
+}
+
 /* The default of realms holds for who comes from afar, whoever runs the bridge. */
 static void test_default_of_realms_holds(void **state)
 {
@@ -551,6 +623,8 @@ int main(void)
         LOOPS_TEST(test_both_ends_know_that_it_is_relayed, "epoll"),
         LOOPS_BOTH(test_local_instance_goes_before_a_proxy),
         LOOPS_TEST(test_rules_name_hosts, "epoll"),
+        LOOPS_TEST(test_name_of_this_host_changes, "epoll"),
+        LOOPS_TEST(test_keys_wait_for_the_next_bridge, "epoll"),
         LOOPS_TEST(test_default_of_realms_holds, "epoll"),
         LOOPS_TEST(test_are_not_on_the_account_of_the_user, "epoll"),
         LOOPS_TEST(test_restart_of_the_daemon, "epoll"),
