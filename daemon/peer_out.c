@@ -155,6 +155,13 @@ int rbi_peer_try_send_with_fds(struct rbi_peer *peer,
     return 0;
 }
 
+/** Frames that may wait. The bridge is told of the ways to all hosts at once, whatever others get. */
+static uint32_t out_queue_max(const struct rbi_peer *peer)
+{
+    const bool bridge = peer->daemon->routes.bridge == peer;
+    return peer->daemon->config.daemon.send_queue_max + (bridge ? RBI_HOSTS_MAX : 0);
+}
+
 int rbi_peer_send_with_fds(struct rbi_peer *peer,
                            enum rbi_wire_type type,
                            const void *body,
@@ -172,7 +179,7 @@ int rbi_peer_send_with_fds(struct rbi_peer *peer,
         result = rbi_inflight_send(peer, frame, size, fds, fd_count);
     }
     if (out_put_off(result)) {
-        if (peer->out_count >= peer->daemon->config.daemon.send_queue_max) {
+        if (peer->out_count >= out_queue_max(peer)) {
             out_overflow(peer);
             return -ENOBUFS;
         }

@@ -190,6 +190,46 @@ static void test_edges_become_ways(void **state)
     down();
 }
 
+/* Ways to many hosts are told at once: more than anybody else may have waiting. */
+static void test_many_hosts(void **state)
+{
+    enum { HOSTS = 600 };
+    struct raw_message message;
+    unsigned told = 0;
+    assert_int_equal(loops_up(state, "send_queue: 16", ALPHA), 0);
+    assert_int_equal(raw_connect(&reader, loops_cluster.socket), 0);
+    assert_int_equal(raw_hello(&reader), 0);
+    bridge_up("alpha");
+    tell("alpha", "h0:1");
+    expect_way("h0", "h0", 1, 1);
+    /* Ten hosts with 60 neighbours each, told of while nothing is read. */
+    for (unsigned i = 0; i < HOSTS / 60; i++) {
+        struct rbi_wire_edges body = {.begin = 1, .end = 1};
+        char text[1024] = "";
+        for (unsigned k = 0; k < 60; k++) {
+            const size_t used = strlen(text);
+            (void)snprintf(text + used, sizeof(text) - used, "%sh%u:1", k ? " " : "",
+                           1 + i * 60 + k);
+        }
+        rbi_text_format(&body.origin, "h%u", i);
+        fill_edges(&body, text);
+        assert_int_equal(raw_send(&bridge, RBI_WIRE_EDGES, &body, NULL, 0), 0);
+    }
+    for (unsigned i = 0; i < 1000; i++) {
+        if (raw_status(loops_cluster.socket, "bridge_ways") == HOSTS + 1) {
+            break;
+        }
+        test_sleep_ms(5);
+    }
+    assert_int_equal(raw_status(loops_cluster.socket, "bridge_ways"), HOSTS + 1);
+    while (told < HOSTS) {
+        assert_int_equal(raw_expect(&bridge, RBI_WIRE_WAY, &message, RAW_TIMEOUT_MS), 0);
+        assert_string_equal(message.body.way.next.bytes, "h0");
+        told++;
+    }
+    down();
+}
+
 static void test_edges_in_pieces(void **state)
 {
     struct rbi_wire_edges body = {.begin = 1};
@@ -387,6 +427,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LOOPS_BOTH(test_edges_become_ways),
+        LOOPS_TEST(test_many_hosts, "epoll"),
         LOOPS_TEST(test_edges_in_pieces, "epoll"),
         LOOPS_BOTH(test_end_of_the_bridge),
         LOOPS_TEST(test_who_may_be_the_bridge, "epoll"),
