@@ -162,6 +162,25 @@ static void test_sends_without_a_copy_are_held_until_they_are_returned(void **st
     assert_true(net_until(&net, memory_of_a_is_free));
 }
 
+/** However much waits to be read, others have their turn between: 2 MiB, or twice 4 pieces. */
+static void test_reading_is_bounded_a_turn(void **state)
+{
+    (void)state;
+    const bool uring = strcmp(rbi_loop_backend(net.loop), "io_uring") == 0;
+    const uint64_t most = uring ? 32 * RBI_LOOP_STREAM_PIECE : 8 * RBI_LOOP_STREAM_PIECE;
+    uint64_t seen_most = 0;
+    connect_hosts();
+    while (net.a.sent < 20000000) {
+        while (net_send(&net.a, 65536)) {
+        }
+        const uint64_t before = net.b.received;
+        assert_int_equal(rbi_loop_turn(net.loop, 1000000), 0);
+        seen_most = rbi_max_u64(seen_most, net.b.received - before);
+    }
+    assert_in_range(seen_most, RBI_LOOP_STREAM_PIECE / 2, most);
+    assert_true(net_until(&net, all_came));
+}
+
 /** AES-GCM allows so many records with a key (RFC 8446, 5.5): another one is taken before. */
 static void test_keys_are_changed(void **state)
 {
@@ -355,6 +374,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         MODES(test_names_are_those_of_the_certificates),
         MODES(test_bytes_come_once_and_in_order_in_any_sizes),
+        MODES(test_reading_is_bounded_a_turn),
         MODE(test_keys_are_changed, "uring tls"),
         MODE(test_sends_without_a_copy_are_held_until_they_are_returned, "uring plain"),
         MODE(test_sends_without_a_copy_are_held_until_they_are_returned, "uring tls"),
