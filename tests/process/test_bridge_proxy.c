@@ -7,7 +7,10 @@
 #include "support/test.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define SERVICE   "/game/eu/pc/w1/core/far"
 #define SERVICE_1 SERVICE "/1"
@@ -312,6 +315,92 @@ static void test_proxy_of_many_callers(void **state)
     end();
 }
 
+/* Memory of all pools of this process that have holes, in pages. */
+static uint64_t pool_pages(void)
+{
+    char path[64];
+    char name[64];
+    static ino_t seen[4096];
+    unsigned count = 0;
+    uint64_t pages = 0;
+    for (int fd = 3; fd < 4096; fd++) {
+        struct stat st;
+        (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        const ssize_t n = readlink(path, name, sizeof name - 1);
+        name[n > 0 ? n : 0] = '\0';
+        if (strncmp(name, "/memfd:ringbus-pool", 19) != 0 || fstat(fd, &st) != 0) {
+            continue;
+        }
+        bool again = (uint64_t)st.st_blocks * 512 >= (uint64_t)st.st_size;
+        for (unsigned i = 0; i < count; i++) {
+            again |= seen[i] == st.st_ino;
+        }
+        seen[count++] = st.st_ino;
+        pages += again ? 0 : (uint64_t)st.st_blocks * 512 / RBI_PAGE;
+    }
+    return pages;
+}
+
+/* Instances of other hosts are many, and few of them send: they cost two pages each. */
+static void test_proxies_by_the_hundred(void **state)
+{
+    (void)state;
+    enum { COUNT = 300 };
+    static char paths[COUNT][64];
+    static struct rbi_proxy *proxies[COUNT];
+    struct rbi_desk_figures figures;
+    memset(&alpha, 0, sizeof alpha);
+    memset(&beta, 0, sizeof beta);
+    relay_up(&relay, "{}\n", NULL);
+    for (unsigned i = 0; i < COUNT; i++) {
+        (void)snprintf(paths[i], sizeof paths[i], SERVICE "/%u", i + 1);
+        const struct rbi_proxy_spec spec = {.path = paths[i],
+                                            .incarnation = i + 1,
+                                            .host = "beta",
+                                            .state = RBI_ENDPOINT_READY,
+                                            .weight = 100};
+        proxies[i] = relay_proxy(&relay, 0, &spec);
+    }
+    RELAY_UNTIL(&relay,
+                (rbi_desk_figures(relay.host[0].desk, &figures), figures.registered == COUNT),
+                NODE_MS, NULL);
+    assert_int_equal(pool_pages(), COUNT);
+    /* All come back to a new daemon. */
+    cluster_kill(&relay.host[0].cluster);
+    RELAY_UNTIL(&relay, (rbi_desk_figures(relay.host[0].desk, &figures), figures.registered == 0),
+                NODE_MS, NULL);
+    assert_int_equal(cluster_start(&relay.host[0].cluster), 0);
+    RELAY_UNTIL(&relay,
+                (rbi_desk_figures(relay.host[0].desk, &figures), figures.registered == COUNT),
+                NODE_MS, NULL);
+    for (unsigned i = 0; i < COUNT; i++) {
+        assert_true(rbi_proxy_is_registered(proxies[i]));
+    }
+    relay_down(&relay);
+}
+
+/* Large payloads one after the other take the memory of one. */
+static void test_proxy_pool_takes_memory_for_what_is_out(void **state)
+{
+    (void)state;
+    static unsigned char data[1 << 20];
+    begin(NULL);
+    target(&alpha);
+    beta.on_message = NULL;
+    struct rbi_half *far = relay_only(&relay)->half[1];
+    const uint64_t before = pool_pages();
+    for (unsigned i = 0; i < 20; i++) {
+        RELAY_UNTIL(&relay, ringbus_send(alpha.bus, &alpha.peer, 0, data, sizeof data, 0) == 1,
+                    NODE_MS, &alpha, &beta);
+        RELAY_UNTIL(&relay, beta.messages == i + 1, NODE_MS, &alpha, &beta);
+        struct rbi_half_taken taken;
+        RELAY_UNTIL(&relay, (rbi_half_taken(far, &taken), taken.read == taken.written), NODE_MS,
+                    &alpha, &beta);
+    }
+    assert_int_equal(pool_pages() - before, sizeof data / RBI_PAGE);
+    end();
+}
+
 /* ---- what the directory says ---- */
 
 static struct ringbus_event last_event;
@@ -408,6 +497,8 @@ int main(void)
         cmocka_unit_test(test_half_keeps_payloads_until_release),
         cmocka_unit_test(test_proxy_meets_who_asks_it),
         cmocka_unit_test(test_proxy_of_many_callers),
+        cmocka_unit_test(test_proxies_by_the_hundred),
+        cmocka_unit_test(test_proxy_pool_takes_memory_for_what_is_out),
         cmocka_unit_test(test_proxy_update_and_free_show_in_the_directory),
         cmocka_unit_test(test_proxy_new_refuses_nonsense),
         cmocka_unit_test(test_proxy_waits_for_its_name),
