@@ -3,13 +3,16 @@
  * How links to instances of another host end: whoever dies, leaves or is restarted, both sides
  * learn of it, nothing is lost that had been accepted, and nothing stays behind.
  */
+#include "support/raw.h"
 #include "support/relay.h"
 #include "support/test.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define SERVICE   "/game/eu/pc/w1/core/far"
@@ -257,6 +260,140 @@ static void test_death_of_a_receiver_says_how_far_it_was(void **state)
     end();
 }
 
+/* What another host says it has not got is certainly not seen; of the rest nobody knows. */
+static void test_end_of_the_way_says_what_may_have_been_seen(void **state)
+{
+    (void)state;
+    for (unsigned sure = 0; sure < 2; sure++) {
+        begin();
+        target(&alpha);
+        struct relay_pair *pair = relay_only(&relay);
+        struct rbi_half *half = pair->half[0];
+        RELAY_UNTIL(&relay, rbi_half_released(half) == rbi_half_pos(half), NODE_MS, &alpha, &beta);
+        alpha.on_event = count_back;
+        undelivered = maybe = 0;
+        relay.ack_held = true;
+        const uint64_t from = rbi_half_pos(half);
+        for (unsigned i = 0; i < 3; i++) {
+            assert_int_equal(ringbus_send(alpha.bus, &alpha.peer, 0, payload, sizeof payload, 0),
+                             1);
+        }
+        RELAY_UNTIL(&relay, beta.messages == 3, NODE_MS, &alpha, &beta);
+        if (sure == 1) {
+            assert_int_equal(rbi_half_back(half, from), 0);
+        }
+        relay_pair_over(pair, RBI_REASON_UNREACHABLE);
+        RELAY_UNTIL(&relay, alpha.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &alpha, &beta);
+        assert_int_equal(alpha.reason, RINGBUS_REASON_UNREACHABLE);
+        assert_int_equal(undelivered, 3);
+        assert_int_equal(maybe, sure == 1 ? 0 : 3);
+        alpha.on_event = NULL;
+        end();
+    }
+}
+
+/* ---- payloads that outlive their link ---- */
+
+static struct ringbus_kept *kept[2];
+static unsigned kept_count;
+
+static void keep_first(struct node *node, const struct ringbus_message *message)
+{
+    if (kept_count < 2) {
+        assert_int_equal(ringbus_keep(node->bus, message, &kept[kept_count++]), 0);
+    }
+}
+
+static bool is_whole(const struct ringbus_kept *what, int value)
+{
+    const unsigned char *bytes = what->data;
+    for (size_t i = 0; i < what->size; i++) {
+        if (bytes[i] != value) {
+            return false;
+        }
+    }
+    return what->size == sizeof payload;
+}
+
+/* The receiver keeps what came over a link that has ended: nothing goes over it before it is done. */
+static void test_kept_payloads_outlive_their_link(void **state)
+{
+    (void)state;
+    struct rbi_desk_figures figures;
+    begin();
+    beta.on_message = keep_first;
+    kept_count = 0;
+    target(&alpha);
+    for (unsigned i = 0; i < 2; i++) {
+        memset(payload, (int)i + 1, sizeof payload);
+        assert_int_equal(ringbus_send(alpha.bus, &alpha.peer, 0, payload, sizeof payload, 0), 1);
+    }
+    RELAY_UNTIL(&relay, kept_count == 2, NODE_MS, &alpha, &beta);
+    assert_int_equal(ringbus_untarget(alpha.bus, SERVICE), 0);
+    RELAY_UNTIL(&relay,
+                alpha.events[RINGBUS_EVENT_DOWN] == 1 && beta.events[RINGBUS_EVENT_DOWN] == 1,
+                NODE_MS, &alpha, &beta);
+    RELAY_UNTIL(&relay, (rbi_desk_figures(relay.host[1].desk, &figures), figures.residues == 1),
+                NODE_MS, &alpha, &beta);
+    assert_int_equal(figures.halves, 0);
+    /* More than the pool has chunks of that size. */
+    assert_int_equal(ringbus_target(alpha.bus, SERVICE, NULL, NULL), 0);
+    RELAY_UNTIL(&relay, alpha.events[RINGBUS_EVENT_READY] == 2, NODE_MS, &alpha, &beta);
+    const uint64_t before = beta.messages;
+    memset(payload, 0xee, sizeof payload);
+    for (unsigned i = 0; i < 200; i++) {
+        RELAY_UNTIL(&relay,
+                    ringbus_send(alpha.bus, &alpha.peer, 0, payload, sizeof payload, 0) == 1,
+                    NODE_MS, &alpha, &beta);
+    }
+    RELAY_UNTIL(&relay, beta.messages == before + 200, NODE_MS, &alpha, &beta);
+    assert_true(is_whole(kept[0], 1) && is_whole(kept[1], 2));
+    assert_int_equal(ringbus_release(beta.bus, kept[0]), 0);
+    assert_int_equal(ringbus_release(beta.bus, kept[1]), 0);
+    RELAY_UNTIL(&relay, (rbi_desk_figures(relay.host[1].desk, &figures), figures.residues == 0),
+                NODE_MS, &alpha, &beta);
+    end();
+}
+
+/*
+ * A caller that gives up takes back what was not sent on: it comes back to it as certainly not
+ * seen, and is not sent any more.
+ */
+static void test_records_that_were_taken_back_are_not_sent(void **state)
+{
+    (void)state;
+    begin();
+    struct ringbus_options options = node_options(&relay.host[0].cluster, NULL);
+    options.ping_interval_ms = 20;
+    options.ping_misses = 2;
+    alpha.on_event = count_back;
+    undelivered = maybe = 0;
+    node_open_with(&alpha, &options);
+    assert_int_equal(ringbus_target(alpha.bus, SERVICE, NULL, NULL), 0);
+    RELAY_UNTIL(&relay, alpha.events[RINGBUS_EVENT_READY] == 1, NODE_MS, &alpha, &beta);
+    struct relay_pair *pair = relay_only(&relay);
+    struct rbi_half *half = pair->half[0];
+    relay.cut = true;
+    for (unsigned i = 0; i < 5; i++) {
+        assert_int_equal(ringbus_send(alpha.bus, &alpha.peer, 0, "five", 4, 0), 1);
+    }
+    RELAY_UNTIL(&relay, alpha.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &alpha, &beta);
+    assert_int_equal(alpha.reason, RINGBUS_REASON_SILENT);
+    assert_int_equal(undelivered, 5);
+    assert_int_equal(maybe, 0);
+    const uint64_t before = beta.messages;
+    if (relay.pairs == pair && pair->half[0] == half) {
+        relay.cut = false;
+        rbi_half_hold(half, false);
+        RELAY_UNTIL(&relay, relay.withdrawn > 0, NODE_MS, &beta);
+    }
+    relay.cut = false;
+    RELAY_UNTIL(&relay, beta.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &beta);
+    assert_int_equal(beta.messages, before);
+    alpha.on_event = NULL;
+    end();
+}
+
 /* ---- the daemon ---- */
 
 static void answer(struct node *at, const struct ringbus_message *message)
@@ -307,7 +444,11 @@ static void test_links_outlive_the_daemons(void **state)
     assert_int_equal(alpha.events[RINGBUS_EVENT_DOWN], 0);
     assert_int_equal(beta.events[RINGBUS_EVENT_DOWN], 0);
     assert_int_equal(relay.downs, 0);
-    /* The new daemon knows the link: it tells the proxy of its peer's end. */
+    /* Both new daemons know the link, from both of its ends. */
+    for (unsigned i = 0; i < 2; i++) {
+        const char *socket = relay.host[i].cluster.socket;
+        RELAY_UNTIL(&relay, raw_status(socket, "links") == 1, NODE_MS, &alpha, &beta);
+    }
     node_close(&alpha);
     RELAY_UNTIL(&relay, beta.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &beta);
     RELAY_UNTIL(&relay, no_halves(), NODE_MS, &beta);
@@ -341,6 +482,68 @@ static void test_requests_for_links_end_with_the_daemon(void **state)
     relay.cut = false;
     assert_int_equal(cluster_start(&relay.host[0].cluster), 0);
     RELAY_UNTIL(&relay, alpha.events[RINGBUS_EVENT_READY] == 1, NODE_MS, &alpha, &beta);
+    end();
+}
+
+/* ---- no descriptors ---- */
+
+static void insistent_caller(const struct cluster *cluster, void *context)
+{
+    static struct node node;
+    (void)context;
+    node_open(&node, cluster, NULL);
+    atomic_store(&bus_shared[0], 1);
+    while (atomic_load(&bus_shared[0]) == 1) {
+        test_sleep_ms(1);
+    }
+    CHECK(ringbus_target(node.bus, SERVICE, NULL, NULL) == 0);
+    while (node.events[RINGBUS_EVENT_READY] == 0) {
+        struct node *const nodes[] = {&node};
+        nodes_step(nodes, 1);
+        if (node.events[RINGBUS_EVENT_LINK_FAILED] > 0) {
+            atomic_store(&bus_shared[1], (uint64_t)(int64_t)-node.error);
+        }
+    }
+    CHECK(ringbus_send(node.bus, &node.peer, 0, "x", 1, 0) == 1);
+    node_close(&node);
+}
+
+static int filler[1024];
+static unsigned filler_count;
+
+/* A bridge that can open nothing more refuses links with a reason, and makes them when it can. */
+static void test_links_without_descriptors_are_refused_and_asked_again(void **state)
+{
+    (void)state;
+    struct rlimit before;
+    bus_shared_reset();
+    begin();
+    const pid_t pid = child_start(insistent_caller, &relay.host[0].cluster, NULL);
+    RELAY_UNTIL(&relay, atomic_load(&bus_shared[0]) == 1, NODE_MS, &beta);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    int highest = 0;
+    for (int fd = 0; fd < 1024; fd++) {
+        highest = fcntl(fd, F_GETFD) >= 0 ? fd : highest;
+    }
+    struct rlimit low = {.rlim_cur = (rlim_t)highest + 1, .rlim_max = before.rlim_max};
+    for (int fd = highest; fd > 0; fd--) { /* not one that is free below it */
+        if (fcntl(fd, F_GETFD) < 0) {
+            assert_true(dup2(0, fd) == fd);
+            filler[filler_count++] = fd;
+        }
+    }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    atomic_store(&bus_shared[0], 2);
+    RELAY_UNTIL(&relay, atomic_load(&bus_shared[1]) != 0, NODE_MS, &beta);
+    assert_int_equal(atomic_load(&bus_shared[1]), -RINGBUS_E_NO_FDS);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    while (filler_count > 0) {
+        (void)close(filler[--filler_count]);
+    }
+    RELAY_UNTIL(&relay, beta.messages == 1, NODE_MS, &beta);
+    assert_int_equal(child_wait(pid, NODE_MS), 0);
+    RELAY_UNTIL(&relay, no_halves(), NODE_MS, &beta);
+    node_open(&alpha, &relay.host[0].cluster, NULL);
     end();
 }
 
@@ -378,8 +581,12 @@ int main(void)
         cmocka_unit_test(test_end_of_a_proxy_is_told_to_its_peers),
         cmocka_unit_test(test_death_of_a_caller),
         cmocka_unit_test(test_death_of_a_receiver_says_how_far_it_was),
+        cmocka_unit_test(test_end_of_the_way_says_what_may_have_been_seen),
+        cmocka_unit_test(test_kept_payloads_outlive_their_link),
+        cmocka_unit_test(test_records_that_were_taken_back_are_not_sent),
         cmocka_unit_test(test_links_outlive_the_daemons),
         cmocka_unit_test(test_requests_for_links_end_with_the_daemon),
+        cmocka_unit_test(test_links_without_descriptors_are_refused_and_asked_again),
         cmocka_unit_test(test_nothing_stays_behind),
     };
     bus_shared_reset();
