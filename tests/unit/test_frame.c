@@ -380,6 +380,12 @@ static void test_frame_forward_ends_loops(void **state)
     struct rbi_frame_envelope envelope;
     size_t size = copy(RBI_FRAME_DIR_ASK, frame);
     memcpy(out, frame, size);
+    frame[RBI_FRAME_HEADER + 16] = 0; /* no hop is left, though nobody has had it */
+    assert_int_equal(rbi_frame_look(frame, size, &header), RBI_FRAME_WHOLE);
+    assert_int_equal(rbi_frame_forward(&header, frame + RBI_FRAME_HEADER, 1, 0, 0, out, &size),
+                     RBI_FRAME_DROPPED);
+    size = copy(RBI_FRAME_DIR_ASK, frame);
+    memcpy(out, frame, size);
     /* Eight hosts hand it on, the ninth does not: no hop is left. */
     for (uint64_t self = 1; self <= RBI_FRAME_HOPS_MAX + 1; self++) {
         memcpy(frame, out, size);
