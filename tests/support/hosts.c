@@ -180,11 +180,13 @@ static bool dials(const struct hosts_options *options, unsigned from, unsigned t
 static void configure(struct hosts *hosts, const struct hosts_options *options, unsigned index)
 {
     char text[8192];
+    const char *secure = options->secure_of[index];
     const char *rest = options->rest_of[index] ? options->rest_of[index] : options->rest;
     int size = snprintf(text, sizeof text,
                         "%s\nbridge:\n  host: %s\n  listen: [\"127.0.0.1:0\"]\n  start: false\n"
-                        "  insecure: true\n  export: [\"/**\"]\n%s\n  peers:\n",
-                        rest ? rest : "", names[index], options->bridge ? options->bridge : "");
+                        "%s\n  export: [\"/**\"]\n%s\n  peers:\n",
+                        rest ? rest : "", names[index], secure ? secure : "  insecure: true",
+                        options->bridge ? options->bridge : "");
     for (unsigned i = 0; i < hosts->count; i++) {
         const char *address =
             hosts->proxy[index][i] ? fault_proxy_address(hosts->proxy[index][i]) : "";

@@ -40,6 +40,8 @@ struct hosts_options {
     const char *bridge; /* more of the section bridge: lines indented by two; or NULL */
     const char *rest;   /* more of the configuration; or NULL */
     const char *rest_of[HOSTS_MAX]; /* instead, of one host */
+    /* Keys of each that say whom it believes, indented by two; NULL: "insecure: true". */
+    const char *secure_of[HOSTS_MAX];
     /* Runs in each bridge's process before exec. */
     void (*before_exec)(void);
 };
