@@ -196,6 +196,7 @@ void rbi_tunnel_actions(struct rbi_tunnel *tunnel, const struct rbi_stream_actio
         return;
     }
     if (tunnel->stream.state == RBI_STREAM_OPEN) {
+        rbi_tunnel_touch(tunnel); /* what was read while it was cut is to be acknowledged */
         rbi_tunnel_wake(tunnel);
     }
     if (todo & RBI_STREAM_DO_ACCEPT) {
