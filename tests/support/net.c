@@ -9,10 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WAIT_NS    UINT64_C(20000000000)
-#define TURN_NS    UINT64_C(10000000)
-#define RETIRE_NS  UINT64_C(200000000)
-#define QUEUE_SIZE (4U * 1024U * 1024U)
+#define WAIT_NS     UINT64_C(20000000000)
+#define TURN_NS     UINT64_C(10000000)
+#define EXCHANGE_NS UINT64_C(60000000000)
+#define RETIRE_NS   UINT64_C(200000000)
+#define QUEUE_SIZE  (4U * 1024U * 1024U)
 
 /** The byte at a place of the stream: it differs wherever two places may be mixed up. */
 static unsigned char byte_at(uint64_t place)
@@ -262,4 +263,39 @@ size_t net_send(struct net_host *host, size_t size)
     }
     host->sent += size;
     return size;
+}
+
+bool net_all_came(struct net *net)
+{
+    return net->b.received == net->a.sent && net->a.received == net->b.sent;
+}
+
+static uint32_t random_below(uint32_t n)
+{
+    static uint64_t seed = 5;
+    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(seed >> 33) % n;
+}
+
+void net_exchange(struct net *net, uint64_t bytes, uint32_t piece)
+{
+    const uint64_t to = net->a.sent + bytes;
+    const uint64_t back = net->b.sent + bytes;
+    const uint64_t end = machine_now_ns() + EXCHANGE_NS;
+    while (net->a.sent < to || net->b.sent < back) {
+        RBI_ASSERT(machine_now_ns() < end);
+        for (unsigned i = 0; i < 16; i++) {
+            if (net->a.sent < to) {
+                net_send(&net->a, 1 + random_below(piece));
+            }
+            if (net->b.sent < back) {
+                net_send(&net->b, 1 + random_below(piece));
+            }
+        }
+        RBI_ASSERT(rbi_loop_turn(net->loop, 0) == 0);
+    }
+    net->b.taste = 0; /* also what it has left */
+    rbi_conn_resume(net->b.conn);
+    RBI_ASSERT(net_until(net, net_all_came));
+    RBI_ASSERT(!net->a.wrong && !net->b.wrong);
 }

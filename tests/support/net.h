@@ -65,6 +65,10 @@ bool net_until(struct net *net, bool (*condition)(struct net *net));
 void net_turn_ms(struct net *net, unsigned ms);
 /** Both have a connection. */
 bool net_connected(struct net *net);
+/** All that was sent has come. */
+bool net_all_came(struct net *net);
+/** Both send so much, in pieces of 1 to @p piece bytes, and get it; in order, or the test ends. */
+void net_exchange(struct net *net, uint64_t bytes, uint32_t piece);
 /** Writes the next numbers, as much as there is room for. @return bytes written */
 size_t net_send(struct net_host *host, size_t size);
 
