@@ -131,6 +131,22 @@ static void host_free(struct rbi_export *export, struct export_host *host)
     free(host);
 }
 
+/** Makes room by forgetting one that cannot be told anything. @return whether there is */
+static bool host_room(struct rbi_export *export)
+{
+    RBI_LIST_EACH(node, spare, &export->hosts)
+    {
+        struct export_host *host = RBI_CONTAINER_OF(node, struct export_host, in_hosts);
+        if (export->host_count < RBI_EXPORT_HOSTS_MAX) {
+            break;
+        }
+        if (host->paused) {
+            host_free(export, host);
+        }
+    }
+    return export->host_count < RBI_EXPORT_HOSTS_MAX;
+}
+
 int rbi_export_ask(struct rbi_export *export,
                    uint64_t id,
                    uint64_t known_incarnation,
@@ -138,7 +154,7 @@ int rbi_export_ask(struct rbi_export *export,
 {
     struct export_host *host = host_find(export, id);
     if (!host) {
-        if (export->host_count == RBI_EXPORT_HOSTS_MAX) {
+        if (!host_room(export)) {
             return -ENOSPC;
         }
         host = calloc(1, sizeof *host);
@@ -150,12 +166,32 @@ int rbi_export_ask(struct rbi_export *export,
         export->host_count++;
     }
     list_release(export, &host->list);
+    host->paused = false;
     host->at = 0;
     host->known = known_revision;
     host->phase = known_incarnation == export->incarnation && log_has(export, known_revision)
                       ? EXPORT_CHANGES
                       : EXPORT_LIST;
     return 0;
+}
+
+void rbi_export_pause(struct rbi_export *export, uint64_t id)
+{
+    struct export_host *host = host_find(export, id);
+    if (host) {
+        host->paused = true;
+        host->at = 0; /* a list begins anew, whatever of it has come through */
+        list_release(export, &host->list);
+    }
+}
+
+void rbi_export_resume(struct rbi_export *export, uint64_t id)
+{
+    struct export_host *host = host_find(export, id);
+    if (host && host->paused) {
+        host->paused = false;
+        host->phase = host->phase == EXPORT_LIST ? EXPORT_LIST : EXPORT_CHANGES;
+    }
 }
 
 void rbi_export_forget(struct rbi_export *export, uint64_t id)
@@ -268,7 +304,7 @@ bool rbi_export_pump(struct rbi_export *export)
     RBI_LIST_EACH(node, spare, &export->hosts)
     {
         struct export_host *host = RBI_CONTAINER_OF(node, struct export_host, in_hosts);
-        const int result = host_tell(export, host);
+        const int result = host->paused ? 0 : host_tell(export, host);
         if (result < 0) {
             host_free(export, host);
         }

@@ -67,12 +67,23 @@ rbi_export_look(struct rbi_export *export, const struct rbi_directory_view *view
  */
 bool rbi_export_again(const struct rbi_export *export);
 
-/** DIR_ASK of a host. It is told by rbi_export_pump(). @retval 0; -ENOSPC too many hosts */
+/**
+ * DIR_ASK of a host. It is told by rbi_export_pump(). Of too many hosts one to which there is no way
+ * is forgotten.
+ * @retval 0; -ENOSPC; -ENOMEM
+ */
 RBI_MUST_CHECK int rbi_export_ask(struct rbi_export *export,
                                   uint64_t id,
                                   uint64_t known_incarnation,
                                   uint64_t known_revision);
-/** There is no way to a host any more: it asks again when there is. */
+/**
+ * There is no way to a host just now: nothing is told to it, and it is not forgotten. The two ends
+ * need not see the same cut: one that has not would not ask again.
+ */
+void rbi_export_pause(struct rbi_export *export, uint64_t id);
+/** There is one again: it is told what has changed, or that nothing has. */
+void rbi_export_resume(struct rbi_export *export, uint64_t id);
+/** A host has left, and asks when it is back. */
 void rbi_export_forget(struct rbi_export *export, uint64_t id);
 /** Tells hosts what they lack, RBI_EXPORT_TURN items each. @return whether more would follow now */
 bool rbi_export_pump(struct rbi_export *export);

@@ -53,6 +53,7 @@ struct export_host {
     struct rbi_list in_hosts;
     uint64_t id;
     enum export_phase phase;
+    bool paused;    /* there is no way to it */
     uint64_t known; /* the last revision that it was told, or said that it knows */
     struct export_list *list;
     uint32_t at; /* items of the list that were told */

@@ -52,17 +52,26 @@ struct rbi_session *rbi_far_way(const struct rbi_far *far)
 static void look_at(struct rbi_far *far)
 {
     struct rbi_bridge *bridge = far->bridge;
-    const bool reachable = rbi_far_way(far) != NULL;
+    const struct rbi_session *way = rbi_far_way(far);
+    const bool reachable = way != NULL;
+    const bool other = reachable && (way != far->way || way->began_ns != far->way_began_ns);
+    far->way = way;
+    far->way_began_ns = reachable ? way->began_ns : 0;
     if (reachable != far->reachable) {
         far->reachable = reachable;
         far->since_ns = rbi_bridge_now_ns(bridge);
         rbi_log(RBI_LOG_INFO, reachable ? "host_reachable" : "host_unreachable", "host=%s",
                 far->name);
-        if (!reachable) {
-            rbi_export_forget(bridge->export, far->id);
+        if (reachable) {
+            rbi_export_resume(bridge->export, far->id);
+            rbi_bridge_pump(bridge);
+        } else {
+            rbi_export_pause(bridge->export, far->id);
         }
         rbi_import_desk_reach(bridge->import, far->id, far->name, reachable);
         rbi_far_ends_way(far);
+    } else if (other) {
+        rbi_import_desk_way_changed(bridge->import, far->id); /* what was under way may be lost */
     }
     if (reachable) {
         rbi_tunnels_way(far);
@@ -84,14 +93,10 @@ void rbi_fars_way(
     if (far == NULL) {
         return;
     }
-    const struct rbi_session *was = far->reachable ? rbi_far_way(far) : NULL;
     far->next = next[0] != '\0' ? rbi_neighbour_find(bridge, next) : NULL;
     far->cost = cost;
     far->hops = hops;
     look_at(far);
-    if (was != NULL && far->reachable && was != rbi_far_way(far)) {
-        rbi_import_desk_way_changed(bridge->import, far->id);
-    }
     rbi_far_ends_way(far);
 }
 

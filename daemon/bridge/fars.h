@@ -21,6 +21,8 @@ struct rbi_far {
     struct rbi_neighbour *next;   /* as the daemon says, or NULL */
     uint32_t cost;
     uint32_t hops;
+    const struct rbi_session *way; /* the last: to be compared only, it may have ended; and */
+    uint64_t way_began_ns;         /* when it had begun */
     bool reachable;                /* as told to import and tunnels */
     uint64_t since_ns;             /* of that */
     uint64_t incarnation;          /* of its bridge, as last heard; 0: not yet */

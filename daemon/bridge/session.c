@@ -312,6 +312,7 @@ static void on_bye(struct rbi_session *session, const struct rbi_frame_bye *bye)
             rbi_log_quote(&text, bye->text.bytes, bye->text.length));
     rbi_session_end(session, "it has left in order", false);
     if (bye->reason == RBI_REASON_LEFT) {
+        rbi_export_forget(bridge->export, host);
         rbi_import_desk_leave(bridge->import, host);
     }
 }

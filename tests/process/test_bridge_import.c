@@ -31,7 +31,10 @@ static struct rbi_directory_view view; /* of alpha */
 static bool viewed;
 static struct rbi_export *export;    /* beta's */
 static struct rbi_import_desk *desk; /* alpha's */
-static bool mute;                    /* what beta says does not come through */
+static bool asked;
+static uint64_t asked_incarnation;
+static uint64_t asked_revision;
+static bool mute; /* what beta says does not come through */
 static struct node caller;
 static struct node own;       /* a service of alpha */
 static struct node far[FARS]; /* services of beta */
@@ -98,7 +101,21 @@ static int ask(void *context, uint64_t host, uint64_t incarnation, uint64_t revi
 {
     (void)context;
     CHECK(host == beta);
-    return mute ? 0 : rbi_export_ask(export, 1, incarnation, revision);
+    asked = true; /* it comes over a network: not from inside the sink */
+    asked_incarnation = incarnation;
+    asked_revision = revision;
+    return 0;
+}
+
+/** The exporter hears what it was asked, and tells. */
+static void pump(void)
+{
+    if (asked && !mute) {
+        CHECK(rbi_export_ask(export, 1, asked_incarnation, asked_revision) == 0);
+    }
+    asked = false;
+    while (rbi_export_pump(export)) {
+    }
 }
 
 static const struct rbi_import_desk_calls calls = {
@@ -161,8 +178,7 @@ static void answer(struct node *at, const struct ringbus_message *message)
 }
 
 #define UNTIL(condition)                                                                           \
-    RELAY_UNTIL(&relay, (rbi_export_pump(export), (condition)), NODE_MS, &caller, &own, &far[0],   \
-                &far[1])
+    RELAY_UNTIL(&relay, (pump(), (condition)), NODE_MS, &caller, &own, &far[0], &far[1])
 
 static void open_station(unsigned host)
 {

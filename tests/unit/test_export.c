@@ -28,7 +28,9 @@ static uint64_t epoch;
 static uint32_t room;  /* items that the sink takes */
 static uint32_t items; /* that it took */
 static uint32_t firsts;
+static struct rbi_import_action asked; /* not answered yet */
 static bool connected;
+static bool lose; /* what the sink takes does not come through */
 
 static const char *const names[2] = {"lobby", "club"};
 
@@ -44,17 +46,30 @@ static int sink(void *context, uint64_t host, const struct rbi_remote_item *item
     room--;
     items++;
     firsts += item->flags & RBI_ITEM_FIRST ? 1U : 0U;
-    if (host == BENCH) {
+    if (host == BENCH && !lose) {
         assert_int_equal(rbi_import_item(&bench.import, ALPHA, item, bench.now_ns), 0);
         bench_run(&bench);
     }
     return 0;
 }
 
+/** It comes over a network: not from inside the sink. */
 static void on_ask(struct bench *at, const struct rbi_import_action *action)
 {
     (void)at;
-    assert_int_equal(rbi_export_ask(export, BENCH, action->incarnation, action->revision), 0);
+    asked = *action;
+}
+
+static void pump(void)
+{
+    do {
+        if (asked.what == RBI_IMPORT_DO_ASK) {
+            assert_int_equal(rbi_export_ask(export, BENCH, asked.incarnation, asked.revision), 0);
+            asked.what = RBI_IMPORT_DO_NOTHING;
+        }
+        while (rbi_export_pump(export)) {
+        }
+    } while (asked.what == RBI_IMPORT_DO_ASK);
 }
 
 static int setup(void **state)
@@ -67,6 +82,8 @@ static int setup(void **state)
     items = 0;
     firsts = 0;
     connected = true;
+    lose = false;
+    asked.what = RBI_IMPORT_DO_NOTHING;
     globs.count = 1;
     (void)snprintf(globs.items[0], sizeof globs.items[0], "/app/**");
     assert_int_equal(rbi_export_new(LIFE, &globs, sink, NULL, &export), 0);
@@ -114,12 +131,6 @@ static void look(void)
     write_cluster(0);
     write_cluster(1);
     assert_int_equal(rbi_export_look(export, &world.view, true), 0);
-}
-
-static void pump(void)
-{
-    while (rbi_export_pump(export)) {
-    }
 }
 
 static void connect_bench(void)
@@ -398,6 +409,73 @@ static void test_who_is_too_far_behind_is_told_everything(void **state)
     assert_int_equal(firsts, 2);
 }
 
+static void test_a_pause_is_made_up_for_unasked(void **state)
+{
+    (void)state;
+    (void)add(0, 1);
+    (void)add(0, 2);
+    look();
+    connect_bench();
+    rbi_export_pause(export, BENCH); /* a cut that the other end has not seen */
+    items = 0;
+    (void)add(0, 3);
+    look();
+    pump();
+    assert_int_equal(items, 0);
+    rbi_export_resume(export, BENCH);
+    pump();
+    check_same();
+    assert_int_equal(items, 1);
+    rbi_export_pause(export, BENCH);
+    rbi_export_resume(export, BENCH);
+    pump();
+    assert_int_equal(items, 2); /* that nothing has changed: it may have lost something */
+    assert_int_equal(bench.asks, 1);
+    connected = true;
+    rbi_export_pause(export, OTHER); /* of nobody */
+    rbi_export_resume(export, OTHER);
+}
+
+static void test_a_pause_that_lost_something_is_asked_about(void **state)
+{
+    (void)state;
+    (void)add(0, 1);
+    look();
+    connect_bench();
+    bench_pass(&bench, 10 * BENCH_S);
+    lose = true; /* taken, and lost on its way */
+    (void)add(0, 2);
+    look();
+    pump();
+    lose = false;
+    rbi_export_pause(export, BENCH);
+    rbi_export_resume(export, BENCH);
+    pump();
+    bench_pass(&bench, RBI_IMPORT_ASK_MIN_NS);
+    pump();
+    assert_int_equal(bench.asks, 2);
+    check_same();
+}
+
+static void test_a_pause_within_a_list_begins_it_anew(void **state)
+{
+    (void)state;
+    for (uint32_t i = 1; i <= 10; i++) {
+        (void)add(0, i);
+    }
+    look();
+    room = 4;
+    connect_bench();
+    rbi_export_pause(export, BENCH);
+    room = UINT32_MAX;
+    pump();
+    assert_int_equal(items, 4);
+    rbi_export_resume(export, BENCH);
+    pump();
+    check_same();
+    assert_int_equal(firsts, 2);
+}
+
 static void test_a_host_that_is_gone_is_forgotten(void **state)
 {
     (void)state;
@@ -417,6 +495,10 @@ static void test_a_host_that_is_gone_is_forgotten(void **state)
     assert_int_equal(rbi_export_ask(export, 99, 0, 0), -ENOSPC);
     rbi_export_forget(export, 120);
     assert_int_equal(rbi_export_ask(export, 99, 0, 0), 0);
+    assert_int_equal(rbi_export_ask(export, 98, 0, 0), -ENOSPC);
+    rbi_export_pause(export, 130);
+    assert_int_equal(rbi_export_ask(export, 98, 0, 0), 0);
+    assert_int_equal(rbi_export_hosts(export), RBI_EXPORT_HOSTS_MAX);
 }
 
 static void test_nothing_is_exported_without_globs(void **state)
@@ -447,6 +529,9 @@ int main(void)
         CASE(test_a_slow_host_is_told_in_pieces),
         CASE(test_who_knows_an_old_revision_is_told_what_it_lacks),
         CASE(test_who_is_too_far_behind_is_told_everything),
+        CASE(test_a_pause_is_made_up_for_unasked),
+        CASE(test_a_pause_that_lost_something_is_asked_about),
+        CASE(test_a_pause_within_a_list_begins_it_anew),
         CASE(test_a_host_that_is_gone_is_forgotten),
         CASE(test_nothing_is_exported_without_globs),
 #undef CASE
