@@ -83,6 +83,7 @@ static inline bool told_of_something(void)
 struct setting {
     uint32_t ping_ms;
     uint32_t redeliver_ms; /* 0: report */
+    bool far;              /* the peer is another host's, as far as the node knows */
 };
 
 static inline void target_it(struct setting setting)
@@ -114,7 +115,7 @@ static inline void answer(void)
 static inline void link_up(struct setting setting)
 {
     memset(&back, 0, sizeof back);
-    assert_int_equal(peer_up(&peer, cluster.socket, HOSTILE_PATH), 0);
+    assert_int_equal((setting.far ? peer_up_far : peer_up)(&peer, cluster.socket, HOSTILE_PATH), 0);
     struct ringbus_options options = node_options(&cluster, NULL);
     options.pool[0] = (struct ringbus_pool_class){.chunk_bytes = 16384, .count = 8};
     node.on_event = note_back;

@@ -32,12 +32,35 @@ static void drop_link(struct peer *peer)
     peer->told = RBI_REASON_NONE;
 }
 
-int peer_up(struct peer *peer, const char *socket, const char *path)
+static void reset(struct peer *peer)
 {
     memset(peer, 0, sizeof(*peer));
     peer->side = peer->their_side = peer->their_page = (struct rbi_segment)RBI_SEGMENT_NULL;
     peer->bell = peer->bell_copy = -1;
+}
+
+int peer_up(struct peer *peer, const char *socket, const char *path)
+{
+    reset(peer);
     return raw_up(&peer->raw, socket, path);
+}
+
+int peer_up_far(struct peer *peer, const char *socket, const char *path)
+{
+    struct raw_message message;
+    struct rbi_wire_registration body = {
+        .weight = 100, .state = RBI_ENDPOINT_READY, .origin_incarnation = 5, .cost = 10};
+    rbi_text_set(&body.path, path);
+    rbi_text_set(&body.host, "beta");
+    reset(peer);
+    if (raw_connect(&peer->raw, socket) < 0 || raw_hello(&peer->raw) != 0 ||
+        raw_send_register(&peer->raw, &body) < 0 ||
+        raw_expect(&peer->raw, RBI_WIRE_REGISTERED, &message, RAW_TIMEOUT_MS) != 0) {
+        return -1;
+    }
+    peer->raw.registered = message.body.registered;
+    raw_message_deinit(&message);
+    return 0;
 }
 
 void peer_down(struct peer *peer)

@@ -32,6 +32,8 @@ struct peer {
 
 /** Connects, greets, registers. */
 int peer_up(struct peer *peer, const char *socket, const char *path);
+/** The same as a proxy of an instance of another host: its links are relayed ones. */
+int peer_up_far(struct peer *peer, const char *socket, const char *path);
 void peer_down(struct peer *peer);
 
 /** A fresh, right side and bell; what was there before is dropped. */
