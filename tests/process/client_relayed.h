@@ -18,6 +18,7 @@ static struct relay relay;
 static struct node client;
 static struct node service;
 static struct rbi_proxy *proxy;
+static uint32_t ping_ms = 60000; /* nobody is given up for being slow */
 
 static struct {
     uint64_t next;     /* the number that comes next */
@@ -125,7 +126,7 @@ static inline void begin(uint32_t redeliver_ms)
         .struct_size = sizeof target,
         .on_down = redeliver_ms != 0 ? RINGBUS_ON_DOWN_REDELIVER : RINGBUS_ON_DOWN_REPORT,
         .redeliver_ms = redeliver_ms,
-        .ping_interval_ms = 100,
+        .ping_interval_ms = ping_ms,
         .ping_misses = 2};
     assert_int_equal(ringbus_target(client.bus, SERVICE, &target, NULL), 0);
     RELAY_UNTIL(&relay, client.events[RINGBUS_EVENT_READY] == 1, NODE_MS, &client, &service);
