@@ -8,6 +8,7 @@
 #include "bus/bridge_config.h"
 #include "bus/frame.h"
 #include "bus/record.h"
+#include "bus/stream_window.h"
 #include "support/hosts.h"
 #include "support/test.h"
 
@@ -41,8 +42,10 @@ struct peer {
     uint32_t handle;  /* alpha's number of the last stream */
     uint32_t own;     /* ours of it */
     uint64_t granted; /* to us */
-    uint64_t sent;
-    uint64_t pos;
+    uint64_t pos;     /* of the next record */
+    uint32_t size;    /* of the one that is being sent in pieces, and how far; 0: none */
+    uint32_t piece;
+    uint32_t whole; /* its body in the lane */
     unsigned char in[RBI_FRAME_MAX];
     size_t in_size;
     unsigned opened;
@@ -63,7 +66,7 @@ static uint64_t below(uint64_t n)
 /* A number that is nearly right, or far off. */
 static uint64_t near(uint64_t right)
 {
-    switch (below(6)) {
+    switch (below(40)) {
     case 0:
         return bus_random(&seed);
     case 1:
@@ -150,8 +153,8 @@ static void on_frame(struct peer *peer, const struct rbi_frame_header *header)
     if (header->type == RBI_FRAME_OPENED) {
         peer->handle = body.opened.handle;
         peer->granted = body.opened.granted;
-        peer->sent = 0;
         peer->pos = body.opened.expect;
+        peer->size = 0;
         peer->opened++;
         opened_in_all++;
     } else if (header->type == RBI_FRAME_ACK) {
@@ -235,31 +238,59 @@ static size_t open_stream(struct peer *peer, unsigned char *out)
 static size_t data(struct peer *peer, unsigned char *out)
 {
     static unsigned char bytes[RBI_FRAME_PART_MAX];
-    const uint32_t size = (uint32_t)(below(8) == 0 ? below(65536) : 8 + below(300));
-    const uint32_t part = below(4) == 0 ? (uint32_t)below(size + 1) : size;
-    const unsigned kind = 1 + (unsigned)below(16);
-    const unsigned flags = below(3) == 0 ? (unsigned)below(256) : 0;
-    const uint32_t meta =
-        rbi_record_meta((enum rbi_record_kind)kind, flags, (unsigned)below(3), (unsigned)below(3));
+    const uint32_t size = (uint32_t)(below(12) == 0 ? 8 + below(60000) : 8 + below(300));
+    const uint32_t part = below(4) == 0 ? (uint32_t)below(size) : size;
+    const unsigned flags = below(3) == 0 ? (unsigned)below(256) & ~(unsigned)RBI_RECORD_REF : 0;
+    const uint32_t meta = rbi_record_meta((enum rbi_record_kind)(1 + below(16)), flags,
+                                          (unsigned)below(3), (unsigned)below(3));
     for (uint32_t i = 0; i < part; i += 8) {
         const uint64_t word = below(3) == 0 ? below(100) : bus_random(&seed);
         memcpy(bytes + i, &word, part - i < 8 ? part - i : 8);
     }
-    rbi_frame_data_head(out, part < size || below(8) == 0 ? RBI_FRAME_F_MORE : 0, peer->handle,
-                        (uint32_t)(near(peer->pos) >> 6), meta, size, part);
+    rbi_frame_data_head(out, part < size ? RBI_FRAME_F_MORE : 0, peer->handle,
+                        rbi_stream_mark(near(peer->pos)), meta, size, part);
     memcpy(out + RBI_FRAME_DATA_HEAD, bytes, part);
-    peer->sent += RBI_FRAME_DATA_HEAD + part;
-    peer->pos += (RBI_RECORD_TAG + size + 63) & ~UINT64_C(63); /* about right */
+    peer->size = part < size ? size : 0;
+    peer->piece = part;
+    peer->whole = size;
+    peer->pos = part < size ? peer->pos : rbi_stream_next(peer->pos, size);
     return RBI_FRAME_DATA_HEAD + part;
+}
+
+/* A record whose payload would lie in a pool: of many bytes, or of few, which follow. */
+static size_t reference(struct peer *peer, unsigned char *out)
+{
+    const struct rbi_record_ref ref = {
+        .offset = near(0), .size = near(below(300)), .slot = near(0)};
+    unsigned char bytes[RBI_RECORD_TAG + sizeof ref] = {0};
+    memcpy(bytes + RBI_RECORD_TAG, &ref, sizeof ref);
+    const uint32_t meta = rbi_record_meta(RBI_RECORD_ONEWAY, RBI_RECORD_REF, 0, 0);
+    rbi_frame_data_head(out, ref.size > 0 ? RBI_FRAME_F_MORE : 0, peer->handle,
+                        rbi_stream_mark(near(peer->pos)), meta, sizeof bytes, sizeof bytes);
+    memcpy(out + RBI_FRAME_DATA_HEAD, bytes, sizeof bytes);
+    peer->size = (uint32_t)ref.size;
+    peer->piece = 0;
+    peer->whole = sizeof bytes;
+    peer->pos = ref.size > 0 ? peer->pos : rbi_stream_next(peer->pos, sizeof bytes);
+    return RBI_FRAME_DATA_HEAD + sizeof bytes;
 }
 
 static size_t piece(struct peer *peer, unsigned char *out)
 {
-    const uint32_t part = 1 + (uint32_t)below(below(4) == 0 ? 65536 : 500);
-    memset(out + RBI_FRAME_PIECE_HEAD, 1, part);
-    rbi_frame_piece_head(out, below(2) == 0 ? RBI_FRAME_F_LAST : 0, peer->handle,
-                         (uint32_t)(near(peer->pos) >> 6), near(0), part);
-    return RBI_FRAME_PIECE_HEAD + part;
+    const uint32_t left = peer->size - peer->piece;
+    const uint32_t part = left > 1 && below(3) == 0 ? 1 + (uint32_t)below(left - 1) : left;
+    const uint32_t bytes = part == 0 || part > 60000 ? 1 : part;
+    const bool last = peer->piece + bytes == peer->size;
+    memset(out + RBI_FRAME_PIECE_HEAD, 1, bytes);
+    rbi_frame_piece_head(out, last ? RBI_FRAME_F_LAST : 0, peer->handle,
+                         rbi_stream_mark(near(peer->pos)), near(peer->piece), bytes);
+    peer->piece += bytes;
+    if (last) {
+        /* What a record takes depends on its body: of a reference that is all that counts. */
+        peer->pos = rbi_stream_next(peer->pos, peer->whole);
+        peer->size = 0;
+    }
+    return RBI_FRAME_PIECE_HEAD + bytes;
 }
 
 static size_t of_stream(struct peer *peer, unsigned char *out)
@@ -318,7 +349,7 @@ static size_t of_host(struct peer *peer, unsigned char *out)
 static size_t any_frame(struct peer *peer, unsigned char *out)
 {
     size_t size = 0;
-    switch (below(10)) {
+    switch (below(40)) {
     case 0:
         size = open_stream(peer, out);
         break;
@@ -328,15 +359,13 @@ static size_t any_frame(struct peer *peer, unsigned char *out)
     case 2:
         size = of_stream(peer, out);
         break;
-    case 3:
-    case 4:
-        size = piece(peer, out);
-        break;
     default:
-        size = data(peer, out);
+        size = peer->size > 0 || below(40) == 0 ? piece(peer, out)
+               : below(4) == 0                  ? reference(peer, out)
+                                                : data(peer, out);
         break;
     }
-    for (uint64_t flips = below(12) == 0 ? 1 + below(4) : 0; flips > 0; flips--) {
+    for (uint64_t flips = below(100) == 0 ? 1 + below(4) : 0; flips > 0; flips--) {
         out[below(size)] = (unsigned char)below(256);
     }
     return size;

@@ -199,6 +199,13 @@ static void configure(struct hosts *hosts, const struct hosts_options *options, 
     CHECK(cluster_up(&hosts->host[index].cluster, text) == 0);
 }
 
+static void name_log(struct host *host)
+{
+    char folder[sizeof host->cluster.folder]; /* apart: gcc cannot tell that they do not overlap */
+    memcpy(folder, host->cluster.folder, sizeof folder);
+    (void)snprintf(host->log, sizeof host->log, "%s/bridge.log", folder);
+}
+
 void hosts_up(struct hosts *hosts, const struct hosts_options *options)
 {
     *hosts = (struct hosts){.count = options->count};
@@ -217,7 +224,7 @@ void hosts_up(struct hosts *hosts, const struct hosts_options *options)
         struct host *host = &hosts->host[i];
         host->name = names[i];
         configure(hosts, options, i);
-        (void)snprintf(host->log, sizeof host->log, "%s/bridge.log", host->cluster.folder);
+        name_log(host);
     }
     for (unsigned i = 0; i < options->count; i++) {
         hosts_bridge_start(hosts, i);
