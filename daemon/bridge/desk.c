@@ -18,7 +18,8 @@
 #define LANE_DEFAULT (UINT64_C(256) << 10)
 #define REFS_DEFAULT 1024U
 /* Payloads of up to a quarter. What is lent at one time is no more than its senders' pools hold. */
-#define POOL_DEFAULT (UINT64_C(64) << 20)
+#define POOL_DEFAULT    (UINT64_C(64) << 20)
+#define PAYLOAD_DEFAULT (UINT64_C(64) << 20)
 /* A bell costs each side a system call, and a turn of the loop costs one as well. */
 #define SPIN_NS UINT64_C(50000)
 /* A half that had nothing for so many turns is looked at now and then only, until it has. */
@@ -347,6 +348,7 @@ static int take_options(struct rbi_desk *desk, const struct rbi_desk_options *op
     }
     (void)snprintf(desk->socket, sizeof desk->socket, "%s", options->socket);
     return rbi_proxy_plan_pool(options->pool_bytes != 0 ? options->pool_bytes : POOL_DEFAULT,
+                               options->payload_max != 0 ? options->payload_max : PAYLOAD_DEFAULT,
                                &desk->pool_plan);
 }
 

@@ -64,7 +64,8 @@ struct rbi_desk_options {
     void *context;                        /* rbi_desk_context() */
     uint64_t lane_bytes;                  /* of lanes towards local peers; default 256 KiB */
     uint32_t refs_per_link;               /* payloads that may be out, each way; default 1024 */
-    uint64_t pool_bytes;                  /* a proxy's, of address space; default 64 MiB */
+    uint64_t pool_bytes;                  /* of a proxy, of address space; default 64 MiB */
+    uint64_t payload_max;                 /* one so large goes as well; default 64 MiB, <= 1 GiB */
 };
 
 /**
@@ -92,7 +93,8 @@ struct rbi_desk_figures {
     uint64_t records_out;
     uint64_t bytes_in; /* bodies of these, and payloads by reference */
     uint64_t bytes_out;
-    uint64_t rings; /* bells rung: one system call each */
+    uint64_t pool_bytes; /* memory of all pools of proxies that live */
+    uint64_t rings;      /* bells rung: one system call each */
     uint64_t sleeps;
     uint64_t bad_peers;
 };

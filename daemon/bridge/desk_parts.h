@@ -67,6 +67,7 @@ struct rbi_proxy {
     struct rbi_page *page;
     struct rbi_pool pool;
     uint64_t *backed; /* a bit for each chunk that has its memory */
+    uint64_t backed_bytes;
     uint32_t starved; /* halves that wait for a chunk or a slot */
     struct rbi_loop_timer starve_timer;
     struct rbi_wire_registration body; /* as the daemon is told */
@@ -104,7 +105,8 @@ struct rbi_half {
     uint32_t quiet;      /* turns in a row that found nothing */
     uint64_t want_bytes;
     uint64_t await_pos;
-    uint64_t gave_ns; /* when it last gave a payload back, or had none */
+    uint64_t starved_ns; /* since when what came could not be mapped; 0: it can */
+    uint64_t gave_ns;    /* when it last gave a payload back, or had none */
     const rbi_au64 *peer_sleep_epoch;
     uint64_t rung;
     const rbi_au64 *peer_want_pos;
@@ -165,8 +167,8 @@ uint64_t rbi_proxy_key(uint64_t cluster, int32_t instance);
 extern const struct rbi_uplink_events rbi_proxy_uplink_events;
 /** Tells the daemon what it is now, unless it will be told with REGISTER. */
 void rbi_proxy_tell(struct rbi_proxy *proxy);
-/** Classes of a pool that has about so many bytes of address space. @retval 0; -EINVAL */
-int rbi_proxy_plan_pool(uint64_t bytes, struct rbi_pool_plan *out);
+/** Classes of a pool of about so many bytes, and some for single large payloads. 0; -EINVAL */
+int rbi_proxy_plan_pool(uint64_t bytes, uint64_t payload_max, struct rbi_pool_plan *out);
 /** A chunk that has its memory. @retval as rbi_half_lend() */
 int rbi_proxy_take_chunk(struct rbi_proxy *proxy, uint64_t size, struct rbi_chunk *out);
 /** Takes in what the peers of all its halves have given back. */

@@ -192,6 +192,14 @@ void rbi_half_failed(struct rbi_half *half, int code, const char *text)
     rbi_desk_tell(half);
 }
 
+static void waits_no_more(struct rbi_half *half)
+{
+    if (half->starved && half->proxy->starved > 0) {
+        half->proxy->starved--;
+    }
+    half->blocked = half->starved = half->awaiting = half->room_due = false;
+}
+
 void rbi_half_down(struct rbi_half *half, enum rbi_reason reason)
 {
     if (half->phase != RBI_HALF_LINKED) {
@@ -201,7 +209,7 @@ void rbi_half_down(struct rbi_half *half, enum rbi_reason reason)
     half->reason = reason;
     half->down_due = true;
     half->down_pos = half->rx.pos;
-    half->blocked = half->starved = half->awaiting = half->room_due = false;
+    waits_no_more(half);
     half->proxy->desk->figures.halves--;
     rbi_desk_attend(half);
     rbi_desk_tell(half);
@@ -232,10 +240,7 @@ static void leave_lists(struct rbi_half *half)
     if (desk->visited == half) {
         desk->visited = NULL;
     }
-    if (half->starved && half->proxy->starved > 0) {
-        half->proxy->starved--;
-    }
-    half->starved = false;
+    waits_no_more(half);
 }
 
 static void drop_memory(struct rbi_half *half)

@@ -150,11 +150,11 @@ uint64_t rbi_half_body_max(const struct rbi_half *half);
  * @param meta  not 0; of a record without reference
  * @retval RBI_LANE_OK    it is in the lane; the peer is woken at the end of the turn, or by
  *                        rbi_half_flush()
- * @retval RBI_LANE_FULL  no room: on_room() says when to try again. What comes later must wait, too
+ * @retval RBI_LANE_FULL  no room, or no memory to map the lane for its first message: on_room()
+ *                        says when to try again. What comes later must wait, too
  * @retval -EMSGSIZE      larger than rbi_half_body_max()
  * @retval -EPROTO        the peer's read position is impossible: on_down(BAD_PEER) follows
  * @retval -EPIPE         the link has ended
- * @retval -ENOMEM        the lane could not be mapped whole, for its first message: try again
  */
 RBI_MUST_CHECK int
 rbi_half_put(struct rbi_half *half, uint32_t meta, const unsigned char *body, uint64_t size);
@@ -171,9 +171,9 @@ void rbi_half_commit(struct rbi_half *half, uint32_t meta, uint64_t size);
  * Lends a chunk of the proxy's pool for a payload of @p size bytes, to be filled piece by piece.
  *
  * @retval RBI_POOL_OK     the caller's until put_ref or unlend
- * @retval RBI_POOL_EMPTY  none is free, or the peer holds as many as it may: on_room() follows
+ * @retval RBI_POOL_EMPTY  none is free, the peer holds as many as it may, or there is no memory
+ *                         now: on_room() follows
  * @retval -EMSGSIZE       larger than any chunk (rbi_half_lend_max())
- * @retval -ENOMEM         no memory for its pages: on_room() follows within 10 ms, to try again
  * @retval -EPIPE          the link has ended
  */
 RBI_MUST_CHECK int rbi_half_lend(struct rbi_half *half, uint64_t size, struct rbi_chunk *out);

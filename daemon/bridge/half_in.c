@@ -12,6 +12,9 @@
 
 #include <errno.h>
 
+/* Longest time that a record waits for the memory to map it. */
+#define STARVE_NS (UINT64_C(1000) * RBI_DESK_NS_PER_MS)
+
 /** The next record. @retval RBI_LANE_OK; RBI_LANE_EMPTY; -EPROTO; -errno */
 static int look(struct rbi_half *half, struct rbi_lane_record *out)
 {
@@ -41,6 +44,19 @@ bool rbi_half_has_records(const struct rbi_half *half)
     return !is_read_out(half) && rbi_lane_peek(&half->rx, &record) != RBI_LANE_EMPTY;
 }
 
+/** What came cannot be mapped; memory that lacks now may be there soon. */
+static RBI_COLD int starve(struct rbi_half *half)
+{
+    const uint64_t now_ns = rbi_loop_now_ns(half->proxy->desk->loop);
+    if (half->starved_ns == 0) {
+        half->starved_ns = now_ns;
+    } else if (now_ns - half->starved_ns > STARVE_NS) {
+        half->read_out = true;
+        rbi_half_down(half, RBI_REASON_NO_RESOURCES);
+    }
+    return RBI_LANE_EMPTY;
+}
+
 int rbi_half_peek(struct rbi_half *half, struct rbi_lane_record *out)
 {
     if (RBI_UNLIKELY(is_read_out(half))) {
@@ -50,8 +66,7 @@ int rbi_half_peek(struct rbi_half *half, struct rbi_lane_record *out)
     if (RBI_LIKELY(r >= 0)) {
         return r;
     }
-    /* Memory that lacks now may be there in the next turn. */
-    return r == -EPROTO ? rbi_half_bad_peer(half) : RBI_LANE_EMPTY;
+    return r == -EPROTO ? rbi_half_bad_peer(half) : starve(half);
 }
 
 /** Untrusted. @retval 0; -EPROTO it has none */

@@ -19,8 +19,11 @@ reserve_shut(struct rbi_half *half, uint64_t size, uint64_t room, unsigned char 
 {
     int r = room == 0 ? rbi_lane_reserve_once(&half->tx, size, room, body) : -EMSGSIZE;
     if (r == -EMSGSIZE) {
-        r = rbi_half_open_tx(half);
-        r = r < 0 ? (r == -EMSGSIZE ? -ENOMEM : r) : rbi_lane_reserve(&half->tx, size, room, body);
+        if (rbi_half_open_tx(half) < 0) {
+            rbi_proxy_starve(half); /* so that it is tried again */
+            return -EAGAIN;
+        }
+        r = rbi_lane_reserve(&half->tx, size, room, body);
     }
     return r;
 }
@@ -37,6 +40,9 @@ int rbi_half_reserve(struct rbi_half *half, uint32_t meta, uint64_t size, unsign
     }
     if (RBI_LIKELY(r == RBI_LANE_OK)) {
         return r;
+    }
+    if (r == -EAGAIN) {
+        return RBI_LANE_FULL;
     }
     if (r == RBI_LANE_FULL) {
         half->blocked = true;

@@ -209,6 +209,7 @@ void rbi_proxy_free(struct rbi_proxy *proxy, enum rbi_reason reason)
     (void)rbi_map_remove(&desk->proxies, rbi_proxy_key(proxy->pidf.cluster, proxy->pidf.instance));
     rbi_list_remove(&proxy->node);
     desk->figures.proxies--;
+    desk->figures.pool_bytes -= proxy->backed_bytes;
     desk->figures.registered -= proxy->registered ? 1U : 0U;
     free_memory(proxy);
 }

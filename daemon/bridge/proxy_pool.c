@@ -16,23 +16,34 @@
 #define HOLDS_NS (UINT64_C(50) * RBI_DESK_NS_PER_MS)
 #define MIB      (UINT64_C(1) << 20)
 
-int rbi_proxy_plan_pool(uint64_t bytes, struct rbi_pool_plan *out)
+/** Appends a class. */
+static void add(struct rbi_pool_plan *plan, uint64_t chunk_bytes, uint64_t count)
 {
-    /* The largest takes half of it all, for payloads up to a quarter: two can be under way. */
-    const uint64_t largest = rbi_align_up(bytes / 4, RBI_PAGE);
-    const uint64_t sizes[] = {UINT64_C(16) << 10, UINT64_C(128) << 10, MIB};
+    plan->classes[plan->class_count].chunk_bytes = chunk_bytes;
+    plan->classes[plan->class_count].count = count;
+    plan->class_count++;
+}
+
+int rbi_proxy_plan_pool(uint64_t bytes, uint64_t payload_max, struct rbi_pool_plan *out)
+{
+    static const uint64_t sizes[] = {UINT64_C(16) << 10, UINT64_C(128) << 10, MIB};
+    /* Half of it for payloads up to a quarter: two can be under way. */
+    const uint64_t quarter = rbi_align_up(bytes / 4, RBI_PAGE);
     struct rbi_pool_plan plan = {.class_count = 0};
-    if (bytes < MIB / 4 || bytes > RBI_SEGMENT_SIZE_MAX / 2) {
+    if (bytes < MIB / 4 || bytes > RBI_SEGMENT_SIZE_MAX / 4 || payload_max > RBI_POOL_CHUNK_MAX) {
         return -EINVAL;
     }
-    for (unsigned i = 0; i < RBI_ARRAY_SIZE(sizes) && sizes[i] < largest; i++) {
-        plan.classes[plan.class_count].chunk_bytes = sizes[i];
-        plan.classes[plan.class_count].count =
-            rbi_min_u64(rbi_max_u64(bytes / 6 / sizes[i], 1), 4096);
-        plan.class_count++;
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(sizes) && sizes[i] < quarter; i++) {
+        add(&plan, sizes[i], rbi_min_u64(rbi_max_u64(bytes / 6 / sizes[i], 1), 4096));
     }
-    plan.classes[plan.class_count].chunk_bytes = rbi_min_u64(largest, RBI_POOL_CHUNK_MAX);
-    plan.classes[plan.class_count++].count = 2;
+    add(&plan, quarter, 2);
+    /* Larger ones are rare, and address space is free: one each. */
+    if (payload_max / 4 > quarter) {
+        add(&plan, rbi_align_up(payload_max / 4, RBI_PAGE), 1);
+    }
+    if (payload_max > quarter) {
+        add(&plan, rbi_align_up(payload_max, RBI_PAGE), 1);
+    }
     *out = plan;
     return rbi_pool_plan_size(&plan) != 0 ? 0 : -EINVAL;
 }
@@ -47,6 +58,8 @@ static int back(struct rbi_proxy *proxy, const struct rbi_chunk *chunk)
     const int r = rbi_pool_reserve(&proxy->pool, chunk);
     if (r == 0) {
         *word |= bit;
+        proxy->backed_bytes += chunk->capacity;
+        proxy->desk->figures.pool_bytes += chunk->capacity;
     }
     return r;
 }
@@ -64,7 +77,7 @@ int rbi_proxy_take_chunk(struct rbi_proxy *proxy, uint64_t size, struct rbi_chun
     r = back(proxy, out);
     if (r != 0) {
         rbi_pool_unref(&proxy->pool, out->idx);
-        return r == -EMSGSIZE ? -ENOMEM : r;
+        return RBI_POOL_EMPTY; /* there is no memory now */
     }
     return RBI_POOL_OK;
 }
@@ -168,7 +181,7 @@ int rbi_half_lend(struct rbi_half *half, uint64_t size, struct rbi_chunk *out)
     }
     if (r == RBI_POOL_OK) {
         *out = chunk;
-    } else if (r != -EMSGSIZE) {
+    } else if (r == RBI_POOL_EMPTY) {
         rbi_proxy_starve(half);
     }
     return r;

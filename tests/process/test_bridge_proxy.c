@@ -401,6 +401,57 @@ static void test_proxy_pool_takes_memory_for_what_is_out(void **state)
     end();
 }
 
+/* What a local link would carry goes as well, up to a bound that is far off. */
+static void test_proxy_carries_one_large_payload(void **state)
+{
+    (void)state;
+    const size_t size = (size_t)20 << 20;
+    begin(NULL);
+    beta.on_message = NULL;
+    struct ringbus_options options = node_options(&relay.host[0].cluster, NULL);
+    options.pool[0] = (struct ringbus_pool_class){.chunk_bytes = (uint32_t)size, .count = 1};
+    node_open_with(&alpha, &options);
+    assert_int_equal(ringbus_target(alpha.bus, SERVICE, NULL, NULL), 0);
+    RELAY_UNTIL(&relay, alpha.events[RINGBUS_EVENT_READY] == 1, NODE_MS, &alpha, &beta);
+    struct ringbus_loan loan;
+    assert_int_equal(ringbus_loan(alpha.bus, size, &loan), 0);
+    memset(loan.data, 5, size);
+    assert_int_equal(ringbus_send_loan(alpha.bus, &alpha.peer, 0, &loan, size, 0), 1);
+    assert_int_equal(ringbus_loan_return(alpha.bus, &loan), 0);
+    RELAY_UNTIL(&relay, beta.bytes == size, NODE_MS, &alpha, &beta);
+    assert_true(rbi_half_lend_max(relay_only(&relay)->half[1]) >= (UINT64_C(64) << 20));
+    end();
+}
+
+static void test_desk_new_checks_its_options(void **state)
+{
+    (void)state;
+    struct rbi_desk *desk = NULL;
+    struct rbi_loop *loop = NULL;
+    assert_int_equal(rbi_loop_new(&loop, RBI_LOOP_EPOLL), 0);
+    const struct rbi_desk_options good = {.loop = loop, .socket = "/nowhere"};
+    struct rbi_desk_options bad[7];
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(bad); i++) {
+        bad[i] = good;
+    }
+    static char path[RBI_SOCKET_PATH_MAX + 2];
+    memset(path, 'x', sizeof path - 1);
+    bad[0].socket = path;
+    bad[1].socket = NULL;
+    bad[2].lane_bytes = 5000;
+    bad[3].lane_bytes = RBI_LANE_CAPACITY_MIN / 2;
+    bad[4].refs_per_link = 17;
+    bad[5].pool_bytes = 4096;
+    bad[6].payload_max = (UINT64_C(1) << 30) + 1;
+    for (unsigned i = 0; i < RBI_ARRAY_SIZE(bad); i++) {
+        assert_int_equal(rbi_desk_new(&bad[i], &desk), -EINVAL);
+        assert_null(desk);
+    }
+    assert_int_equal(rbi_desk_new(&good, &desk), 0);
+    assert_null(rbi_desk_free(desk));
+    rbi_loop_free(loop);
+}
+
 /* ---- what the directory says ---- */
 
 static struct ringbus_event last_event;
@@ -499,6 +550,8 @@ int main(void)
         cmocka_unit_test(test_proxy_of_many_callers),
         cmocka_unit_test(test_proxies_by_the_hundred),
         cmocka_unit_test(test_proxy_pool_takes_memory_for_what_is_out),
+        cmocka_unit_test(test_proxy_carries_one_large_payload),
+        cmocka_unit_test(test_desk_new_checks_its_options),
         cmocka_unit_test(test_proxy_update_and_free_show_in_the_directory),
         cmocka_unit_test(test_proxy_new_refuses_nonsense),
         cmocka_unit_test(test_proxy_waits_for_its_name),

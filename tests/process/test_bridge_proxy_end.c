@@ -315,7 +315,7 @@ static bool is_whole(const struct ringbus_kept *what, int value)
     return what->size == sizeof payload;
 }
 
-/* The receiver keeps what came over a link that has ended: nothing goes over it before it is done. */
+/* The receiver keeps what came over a link that has ended: nothing is written over it. */
 static void test_kept_payloads_outlive_their_link(void **state)
 {
     (void)state;
