@@ -209,6 +209,103 @@ static void test_answers_that_come_too_late(void **state)
     close_all();
 }
 
+/* ---- what an instance has not read when it dies ----------------------------------------------- */
+
+static void sleeper(const struct cluster *at, void *context)
+{
+    struct node node = {.messages = 0};
+    struct ringbus_options options = node_options(at, AREA "inner/lazy/1");
+    options.debug_hold = 1; /* however slow the machine is, silence does not end it */
+    node_open_with(&node, &options);
+    RUN_UNTIL(node.events[RINGBUS_EVENT_READY] == 1, NODE_MS, &node);
+    atomic_store(&bus_shared[0], 1);
+    (void)context;
+    for (;;) {
+        test_sleep_ms(1000); /* it never polls again */
+    }
+}
+
+static uint64_t told;
+static int told_error;
+
+static void note_refused(struct node *node, const struct ringbus_event *event)
+{
+    (void)node;
+    if (event->type == RINGBUS_EVENT_REFUSED) {
+        told += event->count;
+        told_error = event->error;
+    }
+}
+
+static void count_origin(struct node *node, const struct ringbus_message *message)
+{
+    struct ringbus_origin origin;
+    CHECK(ringbus_origin(node->bus, message, &origin) == 1);
+    CHECK(strcmp(origin.path, AREA "gate/gate/1") == 0);
+}
+
+/* With redeliver they go on to another instance, with their origin; else their sender is told. */
+static void unread(bool redeliver)
+{
+    char config[1024];
+    struct ringbus_addr to;
+    memset(&gate, 0, sizeof gate);
+    memset(&server, 0, sizeof server);
+    gate.on_event = note_refused;
+    server.on_message = count_origin;
+    bus_shared_reset();
+    told = 0;
+    const pid_t pid = child_start(sleeper, &cluster, NULL);
+    (void)snprintf(config, sizeof config,
+                   "sides:\n"
+                   "  - {name: bus, socket: %s, path: " AREA "edge/broker/b1}\n"
+                   "exports:\n"
+                   "  - {id: lazy, from: bus, to: bus, match: " AREA "inner/lazy, as: " AREA
+                   "shown/lazy,\n     redeliver: %s}\n",
+                   cluster.socket, redeliver ? "true" : "false");
+    broker_start(&brokers[0], &cluster, "lazy", config);
+    node_open(&gate, &cluster, AREA "gate/gate/1");
+    CHECK(ringbus_target(gate.bus, AREA "shown/lazy", NULL, &to) == 0);
+    RUN_UNTIL(gate.events[RINGBUS_EVENT_READY] == 1 && atomic_load(&bus_shared[0]) == 1, NODE_MS,
+              &gate);
+    for (uint64_t i = 0; i < 10; i++) {
+        CHECK(ringbus_send(gate.bus, &to, 0, &i, sizeof i, 0) == 1);
+    }
+    if (redeliver) {
+        node_open(&server, &cluster, AREA "inner/lazy/2");
+        RUN_UNTIL(server.events[RINGBUS_EVENT_READY] == 1, NODE_MS, &gate, &server);
+    }
+    const uint64_t deadline_ms = test_now_ms() + NODE_MS;
+    while (broker_log_count(&brokers[0], "forwarded=10 ") == 0) {
+        CHECK(test_now_ms() < deadline_ms);
+        CHECK(kill(brokers[0].pid, SIGUSR1) == 0);
+        nodes_step((struct node *const[]){&gate}, 1);
+    }
+    child_kill(pid);
+    if (redeliver) {
+        RUN_UNTIL(server.messages == 10, NODE_MS, &gate, &server);
+        assert_int_equal(told, 0);
+        node_close(&server);
+    } else {
+        RUN_UNTIL(told == 10, NODE_MS, &gate);
+        assert_int_equal(told_error, RINGBUS_E_PEER_GONE);
+    }
+    node_close(&gate);
+    broker_kill(&brokers[0]);
+}
+
+static void test_unread_are_told(void **state)
+{
+    (void)state;
+    unread(false);
+}
+
+static void test_unread_go_on(void **state)
+{
+    (void)state;
+    unread(true);
+}
+
 /* The daemon is killed: what is linked goes on, and with the next one everything else does. */
 static void test_daemon_restart(void **state)
 {
@@ -254,6 +351,8 @@ int main(void)
         cmocka_unit_test(test_death_under_load),
         cmocka_unit_test(test_leaving_in_order),
         cmocka_unit_test(test_answers_that_come_too_late),
+        cmocka_unit_test(test_unread_are_told),
+        cmocka_unit_test(test_unread_go_on),
         cmocka_unit_test(test_daemon_restart),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

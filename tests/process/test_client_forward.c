@@ -124,6 +124,43 @@ static void test_forward(void **state)
     close_all();
 }
 
+/* What a limit lets pass later (max_wait) is kept with where it began. */
+static void check_origin(struct node *node, const struct ringbus_message *message)
+{
+    struct ringbus_origin origin;
+    CHECK(ringbus_origin(node->bus, message, &origin) == 1);
+    CHECK(strcmp(origin.path, AREA "gate/gate/1") == 0 && origin.hops == 1 && origin.via[0] == 99);
+    CHECK(message->size == 8 && memcmp(message->data, &good, 8) == 0);
+    good++;
+}
+
+static unsigned kept;
+
+static int forward_paced(struct node *node, const struct ringbus_message *message)
+{
+    const int r = ringbus_forward(node->bus, message, node->bus, &how);
+    kept += r == 0;
+    return r;
+}
+
+static void test_forward_later(void **state)
+{
+    (void)state;
+    struct node paced = {.on_message = check_origin};
+    open_all();
+    node_open(&paced, &cluster, AREA "core/paced/1");
+    how.to = node_target(&front, AREA "core/paced", 1, &paced);
+    handler = forward_paced;
+    good = kept = 0;
+    for (uint64_t i = 0; i < 6; i++) {
+        CHECK(send_number(i) == 1);
+    }
+    RUN_UNTIL(good == 6, NODE_MS, &sender, &front, &paced);
+    assert_true(kept >= 1);
+    node_close(&paced);
+    close_all();
+}
+
 static int refusals(struct node *node, const struct ringbus_message *message)
 {
     struct ringbus *bus = node->bus;
@@ -500,7 +537,9 @@ static void test_broadcast_to_brokers(void **state)
 static int setup(void **state)
 {
     (void)state;
-    return cluster_up(&cluster, "{}\n");
+    return cluster_up(&cluster, "clusters:\n"
+                                "  - match: " AREA "core/paced\n"
+                                "    limits: [{id: pace, rate: 20, burst: 1, max_wait: 10s}]\n");
 }
 
 static int teardown(void **state)
@@ -514,6 +553,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forward),
+        cmocka_unit_test(test_forward_later),
         cmocka_unit_test(test_what_is_refused),
         cmocka_unit_test(test_others_do_not_defer),
         cmocka_unit_test(test_defer),
