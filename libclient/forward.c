@@ -40,28 +40,33 @@ static int origin_of(struct ringbus *bus, const struct rbi_view *view, struct rb
     return 1;
 }
 
+static int show_origin(struct ringbus *bus, const struct rbi_view *view, struct ringbus_origin *out)
+{
+    struct rbi_origin origin;
+    const int r = origin_of(bus, view, &origin);
+    if (r != 1) {
+        return r;
+    }
+    memset(out, 0, sizeof *out);
+    out->addr = rbi_addr(&origin.pidf);
+    memcpy(out->path, origin.path, sizeof out->path);
+    out->hops = origin.hops;
+    memcpy(out->via, origin.via, sizeof out->via);
+    return 1;
+}
+
 int ringbus_origin(struct ringbus *bus,
                    const struct ringbus_message *message,
                    struct ringbus_origin *out)
 {
-    struct rbi_origin origin;
     int r = rbi_enter(bus);
     if (r != 0) {
         return r;
     }
     const struct rbi_view *view = view_of(bus, message);
-    if (view == NULL || out == NULL) {
-        r = rbi_fail(bus, RINGBUS_E_ARGUMENT, "no message of the running callback, or no room");
-    } else {
-        r = origin_of(bus, view, &origin);
-    }
-    if (r == 1) {
-        memset(out, 0, sizeof *out);
-        out->addr = rbi_addr(&origin.pidf);
-        memcpy(out->path, origin.path, sizeof out->path);
-        out->hops = origin.hops;
-        memcpy(out->via, origin.via, sizeof out->via);
-    }
+    r = view != NULL && out != NULL
+            ? show_origin(bus, view, out)
+            : rbi_fail(bus, RINGBUS_E_ARGUMENT, "no message of the running callback, or no room");
     rbi_leave(bus);
     return r;
 }

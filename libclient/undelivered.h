@@ -19,8 +19,8 @@ struct rbi_view {
     struct rbi_end *end;
     uint64_t slot; /* of a referenced payload */
     bool referenced;
-    bool kept; /* the slot is given back by ringbus_release() */
-    bool own;  /* a view of our own lane (UNDELIVERED): there is nothing to give back */
+    bool kept;       /* the slot is given back by ringbus_release() */
+    bool own;        /* a view of our own lane (UNDELIVERED): there is nothing to give back */
     bool deferrable; /* its handler may leave it in the lane, and has done so: deferred */
     bool deferred;
     /* Both with message.attributes only, else undefined. */

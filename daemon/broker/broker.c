@@ -41,8 +41,9 @@ static int open_signals(struct rbi_broker *broker)
     (void)sigaddset(&set, SIGINT);
     (void)sigaddset(&set, SIGUSR1);
     (void)sigaddset(&set, SIGHUP);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
-        return -errno;
+    const int r = pthread_sigmask(SIG_BLOCK, &set, NULL);
+    if (r != 0) {
+        return -r;
     }
     broker->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = broker};
