@@ -209,7 +209,7 @@ static void test_answers_that_come_too_late(void **state)
     close_all();
 }
 
-/* ---- what an instance has not read when it dies ----------------------------------------------- */
+/* ---- what an instance has not read when it dies ------------------------------------------ */
 
 static void sleeper(const struct cluster *at, void *context)
 {
