@@ -68,8 +68,8 @@ rbi_export_look(struct rbi_export *export, const struct rbi_directory_view *view
 bool rbi_export_again(const struct rbi_export *export);
 
 /**
- * DIR_ASK of a host. It is told by rbi_export_pump(). Of too many hosts one to which there is no way
- * is forgotten.
+ * DIR_ASK of a host. It is told by rbi_export_pump(). Of too many hosts one to which there is no
+ * way is forgotten.
  * @retval 0; -ENOSPC; -ENOMEM
  */
 RBI_MUST_CHECK int rbi_export_ask(struct rbi_export *export,
