@@ -173,7 +173,8 @@ struct rbi_frame_edge_list {
     F(u64, granted, "bytes of DATA and PIECE, headers included, that it takes from now on")        \
     F(u32, uid, "of the requester's user, as its host says")                                       \
     F(endpoint, requester, "on the opener's host")                                                 \
-    F(endpoint, server, "on the other; with a path")
+    F(endpoint, server, "on the other; with a path")                                               \
+    F(u64, lane, "bytes of the lane that the sender's records come from; 0: unsaid")
 #define RBI_FRAME_FIELDS_opened(F)                                                                 \
     F(envelope, envelope, "back to the opener")                                                    \
     F(stream, stream, "of the OPEN")                                                               \
@@ -183,7 +184,8 @@ struct rbi_frame_edge_list {
     F(u64, begin, "as in OPEN")                                                                    \
     F(u64, granted, "as in OPEN")                                                                  \
     F(u64, life, "incarnation of the sender's bridge, not 0")                                      \
-    F(u64, number, "its count of streams by now: OPENs of its own up to there are older")
+    F(u64, number, "its count of streams by now: OPENs of its own up to there are older")          \
+    F(u64, lane, "as in OPEN")
 #define RBI_FRAME_FIELDS_refused(F)                                                                \
     F(envelope, envelope, "back to the opener; from whoever refuses")                              \
     F(stream, stream, "of the OPEN")                                                               \

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LANE_DEFAULT (UINT64_C(256) << 10)
 #define REFS_DEFAULT 1024U
 /* Payloads of up to a quarter. What is lent at one time is no more than its senders' pools hold. */
 #define POOL_DEFAULT    (UINT64_C(64) << 20)
@@ -338,7 +337,7 @@ static int take_options(struct rbi_desk *desk, const struct rbi_desk_options *op
     desk->loop = options->loop;
     desk->events = options->events;
     desk->context = options->context;
-    desk->lane_bytes = options->lane_bytes != 0 ? options->lane_bytes : LANE_DEFAULT;
+    desk->lane_bytes = options->lane_bytes != 0 ? options->lane_bytes : RBI_DESK_LANE_BYTES;
     desk->refs_per_link = options->refs_per_link != 0 ? options->refs_per_link : REFS_DEFAULT;
     if (options->socket == NULL || strlen(options->socket) > RBI_SOCKET_PATH_MAX ||
         !rbi_is_pow2(desk->lane_bytes) || desk->lane_bytes < RBI_LANE_CAPACITY_MIN ||

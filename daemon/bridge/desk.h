@@ -56,13 +56,16 @@ struct rbi_desk_events {
     void (*on_down)(struct rbi_half *half, enum rbi_reason reason);
 };
 
+/** Of the lanes towards local peers, unless it is said otherwise. */
+#define RBI_DESK_LANE_BYTES (UINT64_C(256) << 10)
+
 /** How a desk is made. Zero members stand for their default. */
 struct rbi_desk_options {
     struct rbi_loop *loop;                /* lent */
     const char *socket;                   /* of the daemon; copied */
     const struct rbi_desk_events *events; /* lent */
     void *context;                        /* rbi_desk_context() */
-    uint64_t lane_bytes;                  /* of lanes towards local peers; default 256 KiB */
+    uint64_t lane_bytes;                  /* default RBI_DESK_LANE_BYTES */
     uint32_t refs_per_link;               /* payloads that may be out, each way; default 1024 */
     uint64_t pool_bytes;                  /* of a proxy, of address space; default 64 MiB */
     uint64_t payload_max;                 /* one so large goes as well; default 64 MiB, <= 1 GiB */

@@ -96,7 +96,10 @@ RBI_MUST_CHECK int rbi_half_step(struct rbi_half *half, const struct rbi_lane_re
 uint64_t rbi_half_pos(const struct rbi_half *half);
 /** Everything before it was released; 0 at first. */
 uint64_t rbi_half_released(const struct rbi_half *half);
-/** Bytes of the peer's lane: what a lane that is to take its records must have. */
+/**
+ * Bytes of the peer's lane: what a lane that is to take its records must have. While it waits for
+ * accept() it may be too much, as it is of what the peer has offered; 0: not known.
+ */
 uint64_t rbi_half_peer_lane_bytes(const struct rbi_half *half);
 
 /**

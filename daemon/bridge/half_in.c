@@ -130,7 +130,9 @@ uint64_t rbi_half_released(const struct rbi_half *half)
 
 uint64_t rbi_half_peer_lane_bytes(const struct rbi_half *half)
 {
-    return half->rx.base != NULL ? half->rx.mask + 1 : 0;
+    /* Its side is not looked at before it is taken; a power of two that it has room for. */
+    return half->rx.base != NULL ? half->rx.mask + 1
+                                 : rbi_pow2_ceil(half->offered_side_bytes / 2 + 1);
 }
 
 /* ---- payloads by reference ----------------------------------------------------------------- */

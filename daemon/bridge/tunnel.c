@@ -413,6 +413,14 @@ void rbi_tunnels_lost(struct rbi_far *far, uint64_t incarnation)
 
 /* ---- acceptor: its proxy, then its link ------------------------------------------------------ */
 
+uint64_t rbi_tunnel_lane_bytes(const struct rbi_tunnel *tunnel)
+{
+    const uint64_t bytes = tunnel->peer_lane;
+    return rbi_is_pow2(bytes) && bytes > RBI_DESK_LANE_BYTES && bytes <= RBI_LANE_CAPACITY_MAX
+               ? bytes
+               : 0;
+}
+
 void rbi_tunnel_introduce(struct rbi_tunnel *tunnel)
 {
     struct rbi_stream_input failed = {.type = RBI_STREAM_IN_FAILED};
@@ -420,8 +428,8 @@ void rbi_tunnel_introduce(struct rbi_tunnel *tunnel)
         !rbi_proxy_is_registered(tunnel->end->proxy)) {
         return; /* later: rbi_tunnel_go_on(), rbi_tunnels_registered() */
     }
-    const int result =
-        rbi_proxy_introduce(tunnel->end->proxy, &tunnel->local, 0, tunnel, &tunnel->half);
+    const int result = rbi_proxy_introduce(tunnel->end->proxy, &tunnel->local,
+                                           rbi_tunnel_lane_bytes(tunnel), tunnel, &tunnel->half);
     tunnel->introduced = result == 0;
     if (result < 0 && result != -EAGAIN && result != -EEXIST) {
         failed.code = result == -ENOMEM ? RBI_CODE_NO_MEMORY : RBI_CODE_SYSTEM;

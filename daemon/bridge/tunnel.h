@@ -83,6 +83,7 @@ struct rbi_tunnel {
     struct rbi_session *session; /* of this attempt; NULL: cut */
     uint32_t handle;
     uint32_t peer_handle;
+    uint64_t peer_lane; /* bytes, as the other host says: untrusted; 0: unsaid */
     struct rbi_tunnel_out out;
     struct rbi_tunnel_in in;
     struct rbi_tunnel_frame *queue;
@@ -123,6 +124,8 @@ void rbi_tunnels_lost(struct rbi_far *far, uint64_t incarnation);
 void rbi_tunnels_registered(struct rbi_far_end *end);
 void rbi_tunnels_end_refused(struct rbi_far_end *end, int code);
 void rbi_tunnel_introduce(struct rbi_tunnel *tunnel);
+/** Of the lane towards the local endpoint, so that every record that comes fits; 0: as ever. */
+uint64_t rbi_tunnel_lane_bytes(const struct rbi_tunnel *tunnel);
 /** What has begun waits for the earlier streams of its pair, or not any more. */
 void rbi_tunnel_go_on(struct rbi_tunnel *tunnel);
 /** Its stream has another name by now: it was @p old. @retval 0; -ENOMEM; -EEXIST */

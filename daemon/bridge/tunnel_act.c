@@ -39,6 +39,7 @@ static void send_open(struct rbi_tunnel *tunnel)
                                   .uid = UINT32_MAX};
     if (tunnel->half != NULL) {
         open.uid = rbi_half_peer_uid(tunnel->half);
+        open.lane = rbi_half_peer_lane_bytes(tunnel->half);
         endpoint_set(&open.requester, &tunnel->local, rbi_half_peer_path(tunnel->half));
     }
     endpoint_set(&open.server, &tunnel->end->pidf, tunnel->end->remote.path);
@@ -51,15 +52,17 @@ static void send_opened(struct rbi_tunnel *tunnel)
     if (tunnel->session == NULL) {
         return;
     }
-    const struct rbi_frame_opened opened = {.envelope = envelope_to(tunnel),
-                                            .stream = tunnel->stream.id,
-                                            .handle = tunnel->handle,
-                                            .attempt = tunnel->stream.attempt,
-                                            .expect = tunnel->stream.rx.expect,
-                                            .begin = tunnel->stream.tx.acked,
-                                            .granted = rbi_stream_rx_offer(&tunnel->stream.rx),
-                                            .life = tunnel->bridge->incarnation,
-                                            .number = tunnel->bridge->stream_count};
+    const struct rbi_frame_opened opened = {
+        .envelope = envelope_to(tunnel),
+        .stream = tunnel->stream.id,
+        .handle = tunnel->handle,
+        .attempt = tunnel->stream.attempt,
+        .expect = tunnel->stream.rx.expect,
+        .begin = tunnel->stream.tx.acked,
+        .granted = rbi_stream_rx_offer(&tunnel->stream.rx),
+        .life = tunnel->bridge->incarnation,
+        .number = tunnel->bridge->stream_count,
+        .lane = tunnel->half != NULL ? rbi_half_peer_lane_bytes(tunnel->half) : 0};
     (void)rbi_session_send(tunnel->session, RBI_FRAME_OPENED, 0, tunnel->peer_handle, &opened);
     tunnel->bridge->counters.streams_opened++;
 }
@@ -152,7 +155,7 @@ static void refuse_local(struct rbi_tunnel *tunnel, const struct rbi_stream_acti
 static void accept_local(struct rbi_tunnel *tunnel)
 {
     if (tunnel->half != NULL && rbi_half_phase(tunnel->half) == RBI_HALF_INTRODUCED &&
-        rbi_half_accept(tunnel->half, 0) < 0) {
+        rbi_half_accept(tunnel->half, rbi_tunnel_lane_bytes(tunnel)) < 0) {
         struct rbi_stream_input left = {
             .type = RBI_STREAM_IN_LEFT, .reason = RBI_REASON_NO_RESOURCES, .now = true};
         rbi_half_end(tunnel->half, RBI_REASON_NO_RESOURCES);

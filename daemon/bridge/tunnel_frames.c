@@ -58,6 +58,7 @@ static void accept_open(struct rbi_session *session,
         return;
     }
     tunnel->peer_handle = open->handle;
+    tunnel->peer_lane = open->lane;
     rbi_tunnel_introduce(tunnel);
 }
 
@@ -82,6 +83,7 @@ static bool feed_open(struct rbi_tunnel *tunnel,
     }
     if ((actions.todo & RBI_STREAM_DO_MOVE) != 0 && rbi_tunnel_enter_session(tunnel, session)) {
         tunnel->peer_handle = open->handle;
+        tunnel->peer_lane = open->lane;
     }
     rbi_tunnel_carry_out(tunnel, &actions);
     return again;
@@ -159,6 +161,7 @@ void rbi_tunnel_on_opened(struct rbi_session *session,
         return;
     }
     tunnel->peer_handle = opened->handle;
+    tunnel->peer_lane = opened->lane;
     session->bridge->counters.streams_opened++;
     if (tunnel->end != NULL && tunnel->end->imported) {
         rbi_import_desk_alive(session->bridge->import, tunnel->end->import_entry);

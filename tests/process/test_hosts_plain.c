@@ -123,6 +123,38 @@ static void test_messages_of_all_sizes_come_whole_and_in_order(void **state)
     node_close(&b);
 }
 
+/* What is larger than the lanes that a bridge makes by itself, in both directions of a link. */
+static void test_a_lane_may_be_as_large_and_its_records_as_it_can_be(void **state)
+{
+    struct got got[2] = {{.next = 0}, {.next = 0}};
+    struct node a = {.on_message = on_filled, .context = &got[0]};
+    struct node b = {.on_message = on_filled, .context = &got[1]};
+    struct ringbus_options options[2];
+    struct ringbus_addr to[2];
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        options[i] = node_options(at(i), i == 0 ? "/Game/eu/pc/w1/core/lobby/1" : CLUSTER "/1");
+        options[i].lane_bytes = 4 * MIB;
+        options[i].inline_max = MIB;
+        options[i].refs_per_link = 4096;
+    }
+    node_open_with(&a, &options[0]);
+    node_open_with(&b, &options[1]);
+    to[1] = node_target(&a, CLUSTER "/1", 1, &b);
+    CHECK(ringbus_target(b.bus, "/Game/eu/pc/w1/core/lobby/1", NULL, &to[0]) == 0);
+    RUN_UNTIL(b.events[RINGBUS_EVENT_READY] > 0, NODE_MS, &a, &b);
+    for (unsigned i = 0; i < 12; i++) {
+        const size_t size = i % 2 == 0 ? MIB - i : 100 * KIB + i;
+        send_filled(&a, &to[1], i, size, &b);
+        send_filled(&b, &to[0], i, size, &a);
+    }
+    RUN_UNTIL(got[0].next == 12 && got[1].next == 12, NODE_MS, &a, &b);
+    assert_int_equal(got[0].wrong + got[1].wrong, 0);
+    assert_int_equal(a.events[RINGBUS_EVENT_DOWN] + b.events[RINGBUS_EVENT_DOWN], 0);
+    node_close(&a);
+    node_close(&b);
+}
+
 /* ---- requests, broadcasts, keys ------------------------------------------------------------ */
 
 static void on_echo(struct node *node, const struct ringbus_message *message)
@@ -453,6 +485,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         CASE(test_messages_of_all_sizes_come_whole_and_in_order),
+        CASE(test_a_lane_may_be_as_large_and_its_records_as_it_can_be),
         CASE(test_requests_are_answered_both_ways_at_once),
         CASE(test_a_broadcast_reaches_each_instance_of_both_hosts_once),
         CASE(test_parts_keys_and_attributes_come_as_they_were_said),

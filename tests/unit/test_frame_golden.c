@@ -88,7 +88,8 @@ static void test_frame_of_the_life_of_a_stream(void **state)
         .granted = 262144,
         .uid = 1000,
         .requester = {.pidf = {UINT64_C(0x3e8ec8843dd50820), 3, 5}, .path = TEXT(GATE)},
-        .server = {.pidf = {UINT64_C(0x7323110233ff87c1), 1, 9}, .path = TEXT(BATTLE)}};
+        .server = {.pidf = {UINT64_C(0x7323110233ff87c1), 1, 9}, .path = TEXT(BATTLE)},
+        .lane = 1U << 20};
     expect((struct rbi_frame_header){.type = RBI_FRAME_OPEN, .flags = RBI_FRAME_F_AGAIN}, &open);
     const struct rbi_frame_opened opened = {.envelope = {.from = BETA, .to = ALPHA, .hops = 8},
                                             .stream = STREAM,
@@ -97,7 +98,8 @@ static void test_frame_of_the_life_of_a_stream(void **state)
                                             .expect = 0x1c0,
                                             .granted = 65536,
                                             .life = 0x99,
-                                            .number = 12};
+                                            .number = 12,
+                                            .lane = 65536};
     expect((struct rbi_frame_header){.type = RBI_FRAME_OPENED, .handle = 0x21}, &opened);
     const struct rbi_frame_refused refused = {.envelope = {.from = BETA, .to = ALPHA, .hops = 8},
                                               .stream = STREAM,
