@@ -182,13 +182,26 @@ static void open_through(struct rbi_session *session,
     hand_on(next, header, body, 0, transit->sides[1].handle);
 }
 
+/* The way back was cut before OPENED came: who said it must not believe in it. */
+static void
+answer_late(struct rbi_session *session, const struct rbi_frame_header *header, const void *body)
+{
+    static const struct rbi_frame_close cut = {.reason = RBI_REASON_UNREACHABLE};
+    static union rbi_frame_body got;
+    if (header->type == RBI_FRAME_OPENED &&
+        rbi_frame_decode(header, body, &got, NULL) == RBI_FRAME_WHOLE) {
+        (void)rbi_session_send(session, RBI_FRAME_CLOSE, RBI_FRAME_F_CUT, got.opened.handle, &cut);
+    }
+}
+
 /* OPENED and REFUSED go back the way that OPEN came. */
 static void
 answer_through(struct rbi_session *session, const struct rbi_frame_header *header, const void *body)
 {
     struct rbi_carrier *carrier = rbi_handles_get(&session->handles, header->handle);
     if (carrier == NULL || !carrier->transit) {
-        return; /* late */
+        answer_late(session, header, body);
+        return;
     }
     struct rbi_transit_side *side = RBI_CONTAINER_OF(carrier, struct rbi_transit_side, carrier);
     struct rbi_transit_side *back = other(side);
@@ -300,7 +313,10 @@ void rbi_transit_on_frame(struct rbi_transit_side *side,
         transit_free(side->transit);
         return;
     }
-    side->closed |= header->type == RBI_FRAME_CLOSE;
+    if (header->type == RBI_FRAME_CLOSE) {
+        side->closed = true;
+        out->closed |= (header->flags & RBI_FRAME_F_FORGOTTEN) != 0; /* nobody answers that */
+    }
     if (side->closed && out->closed && side->queue == NULL && out->queue == NULL) {
         transit_free(side->transit);
     }

@@ -21,12 +21,12 @@ endpoint_set(struct rbi_frame_endpoint *out, const struct rbi_pidf *pidf, const 
     rbi_frame_path_set(&out->path, path);
 }
 
-/* One that cannot be sent is asked for again by the next tick, or when there is a way. */
-static void send_open(struct rbi_tunnel *tunnel)
+/* @return whether there was a way to send it by */
+static bool send_open(struct rbi_tunnel *tunnel)
 {
     struct rbi_session *session = rbi_far_way(tunnel->far);
     if (session == NULL || !rbi_tunnel_enter_session(tunnel, session)) {
-        return;
+        return false;
     }
     struct rbi_frame_open open = {.envelope = envelope_to(tunnel),
                                   .stream = tunnel->stream.id,
@@ -45,6 +45,7 @@ static void send_open(struct rbi_tunnel *tunnel)
     endpoint_set(&open.server, &tunnel->end->pidf, tunnel->end->remote.path);
     (void)rbi_session_send(session, RBI_FRAME_OPEN, open.opened != 0 ? RBI_FRAME_F_AGAIN : 0, 0,
                            &open);
+    return true;
 }
 
 static void send_opened(struct rbi_tunnel *tunnel)
@@ -176,8 +177,9 @@ void rbi_tunnel_actions(struct rbi_tunnel *tunnel, const struct rbi_stream_actio
     if (todo & RBI_STREAM_DO_BACK) {
         step_back(tunnel);
     }
-    if (todo & RBI_STREAM_DO_SEND_OPEN) {
-        send_open(tunnel);
+    if ((todo & RBI_STREAM_DO_SEND_OPEN) && !send_open(tunnel)) {
+        rbi_tunnel_cut(tunnel); /* it is not under way: WAY is to be heeded; it may be gone now */
+        return;
     }
     if (todo & RBI_STREAM_DO_SEND_OPENED) {
         send_opened(tunnel);
