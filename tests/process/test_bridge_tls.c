@@ -356,7 +356,9 @@ static void test_strangers_are_refused(void **state)
     stranger_visit(&nobody);
     assert_int_equal(nobody.got, 'e'); /* no certificate */
     SSL_SESSION_free(nobody.session);
-    struct stranger old = {.version = TLS1_2_VERSION};
+    struct stranger old = {.version = TLS1_2_VERSION}; /* else a peer */
+    (void)snprintf(old.files[0], sizeof(old.files[0]), "%s", net_file(&net.a, "certificate"));
+    (void)snprintf(old.files[1], sizeof(old.files[1]), "%s", net_file(&net.a, "key"));
     stranger_visit(&old);
     assert_false(old.shaken);
     struct stranger plain = {.says = "GET / HTTP/1.1\r\n\r\n"};
@@ -408,6 +410,9 @@ static void test_a_full_hall_lets_peers_in(void **state)
     }
     net_dial(&net.a, &net.b, rbi_door_address(net.b.door));
     exchange();
+    struct rbi_dial_report report;
+    rbi_dial_report(net.a.dial, &report);
+    assert_int_equal(report.attempts, 1); /* the first one came in */
     for (unsigned i = 0; i < RBI_ARRAY_SIZE(fds); i++) {
         (void)close(fds[i]);
     }
