@@ -199,11 +199,13 @@ static void let_next_begin(const struct rbi_tunnel *tunnel)
 
 void rbi_tunnel_go_on(struct rbi_tunnel *tunnel)
 {
-    if (tunnel->stream.state != RBI_STREAM_OPENING || earlier(tunnel) != NULL) {
+    if (earlier(tunnel) != NULL) {
         return;
     }
     if (!tunnel->stream.opener) {
-        rbi_tunnel_introduce(tunnel);
+        if (tunnel->stream.state == RBI_STREAM_OPENING) {
+            rbi_tunnel_introduce(tunnel);
+        }
     } else if (tunnel->session == NULL && rbi_far_way(tunnel->far) != NULL) {
         rbi_tunnel_feed(tunnel, RBI_STREAM_IN_WAY);
     }

@@ -74,7 +74,7 @@ struct rbi_tunnel {
     bool introduced; /* acceptor: the link was asked for */
     bool held;       /* the half is not to report records */
     bool send_due;   /* it is to send before the turn ends */
-    bool begin_due;  /* the streams of its pair before it are gone: it may begin */
+    bool begin_due;  /* it may begin, or go on: nothing is in its way any more */
     bool broken_due; /* its peer's words made no sense, found where it could not be ended */
     bool hold_due;   /* HOLD, on or off, waits for room */
     bool hold_on;
@@ -126,7 +126,7 @@ void rbi_tunnels_end_refused(struct rbi_far_end *end, int code);
 void rbi_tunnel_introduce(struct rbi_tunnel *tunnel);
 /** Of the lane towards the local endpoint, so that every record that comes fits; 0: as ever. */
 uint64_t rbi_tunnel_lane_bytes(const struct rbi_tunnel *tunnel);
-/** What has begun waits for the earlier streams of its pair, or not any more. */
+/** Begins, or goes on after a cut, unless earlier streams of its pair are there still. */
 void rbi_tunnel_go_on(struct rbi_tunnel *tunnel);
 /** Its stream has another name by now: it was @p old. @retval 0; -ENOMEM; -EEXIST */
 int rbi_tunnel_rename(struct rbi_tunnel *tunnel, const struct rbi_stream_id *old);

@@ -100,14 +100,16 @@ static void run_for(unsigned ms)
     }
 }
 
-static void up(const char *bridge)
+/* The two sides are on the first host and on the last of @p count. */
+static void up(unsigned count)
 {
-    const struct hosts_options options = {.count = 2, .bridge = bridge};
+    const struct hosts_options options = {
+        .count = count, .chain = true, .bridge = "  unreachable_after: 60s"};
     hosts_up(&hosts, &options);
     memset(flows, 0, sizeof flows);
     for (unsigned i = 0; i < 2; i++) {
         char path[64];
-        struct ringbus_options node = node_options(&hosts.host[i].cluster, path);
+        struct ringbus_options node = node_options(&hosts.host[i * (count - 1)].cluster, path);
         (void)snprintf(path, sizeof path, "/Game/eu/pc/w1/core/side%u/1", i);
         node.pool[0] = (struct ringbus_pool_class){.chunk_bytes = LARGE, .count = 64};
         node.pool[1] = (struct ringbus_pool_class){.chunk_bytes = LARGEST, .count = 4};
@@ -169,7 +171,7 @@ static void test_each_number_comes_once_and_in_order_over_cuts(void **state)
     const unsigned cuts = is_full() ? 200 : 6 / TEST_SCALE + 2;
     const unsigned most_ms = is_full() ? 3000 : 300;
     (void)state;
-    up("  unreachable_after: 60s");
+    up(2);
     struct fault_proxy *proxy = hosts.proxy[0][1];
     unsigned long kib[2];
     run_for(500);
@@ -200,6 +202,27 @@ static void test_each_number_comes_once_and_in_order_over_cuts(void **state)
     down();
 }
 
+/* The host in between holds nothing that could be lost: each connection may be cut. */
+static void test_the_same_through_a_host_in_between(void **state)
+{
+    const unsigned cuts = is_full() ? 100 : 6;
+    (void)state;
+    up(3);
+    run_for(300);
+    for (unsigned i = 0; i < cuts; i++) {
+        const unsigned which = below(2);
+        struct fault_proxy *proxy = hosts.proxy[which][which + 1];
+        cut_somewhere(proxy);
+        run_for(below(3) == 0 ? 1100 : 0);
+        for (uint64_t until_ms = test_now_ms() + 20000; fault_proxy_there(proxy) == 0;) {
+            step();
+            CHECK(test_now_ms() < until_ms);
+        }
+    }
+    check_all();
+    down();
+}
+
 static int tear_down(void **state)
 {
     (void)state;
@@ -211,6 +234,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_each_number_comes_once_and_in_order_over_cuts, tear_down),
+        cmocka_unit_test_teardown(test_the_same_through_a_host_in_between, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
