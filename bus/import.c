@@ -186,11 +186,22 @@ void rbi_import_see_host(struct rbi_import *import, uint32_t at, uint64_t now_ns
     rbi_import_soon(import, now_ns);
 }
 
+/**
+ * A list that does not come to its end. What it named is newer than the revision that is known: the
+ * changes from there on would lead back into the past.
+ */
+static void host_unlist(struct rbi_import_host *host)
+{
+    host->torn = host->torn || host->listing;
+    host->whole = host->whole || host->listing;
+    host->listing = false;
+}
+
 /** Nothing of it can be asked, nor is anything of it under way. */
 static void host_silence(struct rbi_import_host *host)
 {
     host->source = false;
-    host->listing = false;
+    host_unlist(host);
     host->asking = false;
     host->ask_ns = NEVER;
     host->ask_tries = 0;
@@ -293,7 +304,7 @@ void rbi_import_want_list(struct rbi_import *import, uint32_t at, bool whole, ui
     }
     host->whole = host->whole || whole;
     host->asking = false; /* whatever is under way is not what is wanted */
-    host->listing = false;
+    host_unlist(host);
     host->ask_ns = now_ns + wait_ns;
     rbi_import_soon(import, host->ask_ns);
 }

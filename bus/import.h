@@ -87,6 +87,7 @@ struct rbi_import_host {
     bool asking;          /* an ask has no whole answer yet */
     bool listing;         /* a list of all is being told */
     bool whole;           /* all is to be asked for, whatever is known */
+    bool torn;            /* a list broke off: what is known is newer than its revision, in part */
     bool tell_refused;    /* that it was cut */
     uint64_t incarnation; /* of the exporter, 0: none heard */
     uint64_t revision;    /* that all entries of it have */

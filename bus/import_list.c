@@ -109,6 +109,7 @@ remove_one(struct rbi_import *import, uint32_t at, const struct rbi_remote *remo
 static void list_begin(struct rbi_import_host *host, const struct rbi_remote_item *item)
 {
     host->listing = true;
+    host->torn = false;
     host->list++;
     host->list_incarnation = item->incarnation;
     host->list_revision = item->revision;
@@ -240,10 +241,12 @@ int rbi_import_item(struct rbi_import *import,
         import->counters.malformed++;
         return -EPROTO;
     }
-    answer_goes_on(import, host, now_ns);
     if (item->flags & RBI_ITEM_FIRST) {
         list_begin(host, item);
+    } else if (host->torn) {
+        return 0; /* only another list makes it good */
     }
+    answer_goes_on(import, host, now_ns);
     return host->listing ? item_of_list(import, at, item, now_ns)
                          : item_of_changes(import, at, item, now_ns);
 }

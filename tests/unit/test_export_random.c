@@ -116,10 +116,15 @@ static void step(void)
     case 5:
         room = UINT32_MAX;
         break;
-    case 6:
-        if (below(10) == 0) {
-            rbi_export_forget(export, BENCH);
+    case 6: /* everything, a piece at a time, of which some is lost */
+        assert_int_equal(rbi_export_ask(export, BENCH, 0, 0), 0);
+        for (uint32_t i = below(12); i > 0; i--) {
+            room = 1;
+            lose = below(4) == 0;
+            pump();
         }
+        room = below(2) ? UINT32_MAX : 0;
+        lose = false;
         break;
     case 7:
         rbi_import_way_changed(&bench.import, ALPHA, bench.now_ns);

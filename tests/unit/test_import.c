@@ -149,6 +149,35 @@ static void test_list_that_lacks_items_is_asked_for_again(void **state)
     assert_int_equal(bench.entries[bench_find(&bench, &four[3])].state, RBI_IMPORT_UNCONFIRMED);
 }
 
+static void test_a_list_that_broke_off_is_not_gone_on_from(void **state)
+{
+    (void)state;
+    const struct rbi_remote old = four[0];
+    struct rbi_remote new = four[0];
+    new.pidf.incarnation++;
+    for (unsigned i = 0; i < 2; i++) {
+        bench_init(&bench, BENCH_ENTRIES);
+        reach(ALPHA, true);
+        bench_list(&bench, ALPHA, LIFE, 5, NULL, 0);
+        bench_pass(&bench, 10 * BENCH_S);
+        assert_int_equal(bench_item(&bench, ALPHA, LIFE, 8, RBI_ITEM_FIRST, 1, &new), 0);
+        if (i == 0) {
+            rbi_import_way_changed(&bench.import, ALPHA, bench.now_ns);
+        } else {
+            reach(ALPHA, false);
+            reach(ALPHA, true);
+        }
+        bench_pass(&bench, BENCH_S);
+        assert_int_equal(bench.last_ask.incarnation, 0); /* else change 6 would come, about old */
+        bench_change(&bench, ALPHA, LIFE, 6, &old, UINT32_MAX);
+        assert_int_equal(bench.entries[bench_find(&bench, &new)].remote.pidf.incarnation,
+                         new.pidf.incarnation);
+        bench_list(&bench, ALPHA, LIFE, 8, &new, 1);
+        assert_int_equal(bench.removed, 0);
+        assert_false(bench.stale[bench_find(&bench, &new)]);
+    }
+}
+
 static void test_ask_without_answer_is_made_again_and_ends_in_stale(void **state)
 {
     (void)state;
@@ -430,6 +459,7 @@ int main(void)
         cmocka_unit_test_setup(test_gap_asks_once_for_what_is_missing, setup),
         cmocka_unit_test_setup(test_gaps_without_end_are_asked_for_ever_later, setup),
         cmocka_unit_test_setup(test_list_that_lacks_items_is_asked_for_again, setup),
+        cmocka_unit_test_setup(test_a_list_that_broke_off_is_not_gone_on_from, setup),
         cmocka_unit_test_setup(test_ask_without_answer_is_made_again_and_ends_in_stale, setup),
         cmocka_unit_test_setup(test_new_exporter_is_asked_for_everything, setup),
         cmocka_unit_test_setup(test_new_life_of_an_instance_replaces_the_old, setup),
