@@ -155,7 +155,7 @@ int rbi_peer_try_send_with_fds(struct rbi_peer *peer,
     return 0;
 }
 
-/** Frames that may wait. The bridge is told of the ways to all hosts at once, whatever others get. */
+/** Frames that may wait. The bridge is told of the ways to all hosts at once. */
 static uint32_t out_queue_max(const struct rbi_peer *peer)
 {
     const bool bridge = peer->daemon->routes.bridge == peer;
