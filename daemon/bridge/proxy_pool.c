@@ -27,6 +27,7 @@ static void add(struct rbi_pool_plan *plan, uint64_t chunk_bytes, uint64_t count
 int rbi_proxy_plan_pool(uint64_t bytes, uint64_t payload_max, struct rbi_pool_plan *out)
 {
     static const uint64_t sizes[] = {UINT64_C(16) << 10, UINT64_C(128) << 10, MIB};
+    static const uint64_t most[] = {128, 32, 8}; /* each has its line in tables of ours */
     /* Half of it for payloads up to a quarter: two can be under way. */
     const uint64_t quarter = rbi_align_up(bytes / 4, RBI_PAGE);
     struct rbi_pool_plan plan = {.class_count = 0};
@@ -34,7 +35,7 @@ int rbi_proxy_plan_pool(uint64_t bytes, uint64_t payload_max, struct rbi_pool_pl
         return -EINVAL;
     }
     for (unsigned i = 0; i < RBI_ARRAY_SIZE(sizes) && sizes[i] < quarter; i++) {
-        add(&plan, sizes[i], rbi_min_u64(rbi_max_u64(bytes / 6 / sizes[i], 1), 4096));
+        add(&plan, sizes[i], rbi_min_u64(rbi_max_u64(bytes / 6 / sizes[i], 1), most[i]));
     }
     add(&plan, quarter, 2);
     /* Larger ones are rare, and address space is free: one each. */

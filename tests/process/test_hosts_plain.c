@@ -471,12 +471,16 @@ static void test_200_links_leave_nothing_behind(void **state)
     }
     links_come_and_go(LINKS / TEST_SCALE, &server);
     until_descriptors(bridges, daemons, &server);
-    const unsigned long kib[] = {hosts_bridge_kib(&hosts, 0), hosts_bridge_kib(&hosts, 1)};
-    links_come_and_go(LINKS / TEST_SCALE, &server);
-    until_descriptors(bridges, daemons, &server);
-    for (unsigned i = 0; i < 2 && TEST_SCALE == 1; i++) {
-        assert_true(hosts_bridge_kib(&hosts, i) < kib[i] + 512);
+    /* What is lost is lost each time; how many live at one time, and so the heap, differs. */
+    bool grown = true;
+    for (unsigned round = 0; round < 4 && grown && TEST_SCALE == 1; round++) {
+        const unsigned long kib[] = {hosts_bridge_kib(&hosts, 0), hosts_bridge_kib(&hosts, 1)};
+        links_come_and_go(LINKS, &server);
+        until_descriptors(bridges, daemons, &server);
+        grown = hosts_bridge_kib(&hosts, 0) >= kib[0] + 512 ||
+                hosts_bridge_kib(&hosts, 1) >= kib[1] + 512;
     }
+    assert_true(!grown || TEST_SCALE != 1);
     node_close(&server);
 }
 
