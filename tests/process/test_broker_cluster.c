@@ -298,6 +298,37 @@ static void test_all(void **state)
     close_all();
 }
 
+/* The same named behind the brokers: one of them is asked, and brings it to each. */
+static void test_all_behind_one(void **state)
+{
+    (void)state;
+    const struct ringbus_addr to = open_all();
+    for (uint64_t i = 0; i < 50; i++) {
+        const struct ringbus_part part = {&i, sizeof i};
+        struct ringbus_message_options options = {.struct_size = sizeof options, .dest = to};
+        options.dest.instance = RINGBUS_ALL;
+        RUN_UNTIL(ringbus_send_with(gate.bus, &to, &part, 1, &options) == 1, NODE_MS, &gate,
+                  &lobbies[0], &lobbies[1], &lobbies[2]);
+    }
+    wait_arrived(50 * LOBBIES);
+    for (unsigned i = 0; i < LOBBIES; i++) {
+        for (unsigned number = 0; number < 50; number++) {
+            assert_int_equal(had[i][number], 1);
+        }
+    }
+    assert_true(from[0] > 0 && from[1] > 0);
+    /* A request to all of them is none. */
+    const struct ringbus_part part = {&cluster, 8};
+    struct ringbus_message_options options = {
+        .struct_size = sizeof options, .timeout_ms = TIMEOUT, .dest = to};
+    options.dest.instance = RINGBUS_ALL;
+    CHECK(ringbus_request_with(gate.bus, &to, &part, 1, &options, node_on_result, &gate) == 1);
+    RUN_UNTIL(gate.replies[RINGBUS_NOT_SENT] == 1, NODE_MS, &gate, &lobbies[0], &lobbies[1],
+              &lobbies[2]);
+    assert_int_equal(gate.reply_error, RINGBUS_E_ARGUMENT);
+    close_all();
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -318,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_owner_is_that_of_direct_callers),
         cmocka_unit_test(test_one),
         cmocka_unit_test(test_all),
+        cmocka_unit_test(test_all_behind_one),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
