@@ -28,12 +28,13 @@ enum bench_mode {
 /* What a contender can do. */
 #define BENCH_CAN_BUSY  0x1U
 #define BENCH_CAN_SLEEP 0x2U
-#define BENCH_IS_LIMIT  0x4U  /**< bare memory of this machine: nothing may be left out of it */
-#define BENCH_REFERENCE 0x8U  /**< the payload is not touched: size and number are checked */
-#define BENCH_PRIVATE   0x10U /**< poll hands out a private copy: none more is taken */
-#define BENCH_TRIPS     0x20U /**< has a round trip */
-#define BENCH_STREAM    0x40U /**< has a one way */
-#define BENCH_OWN       0x80U /**< ringbus: its failure fails the run */
+#define BENCH_IS_LIMIT  0x4U   /**< bare memory of this machine: nothing may be left out of it */
+#define BENCH_REFERENCE 0x8U   /**< the payload is not touched: size and number are checked */
+#define BENCH_PRIVATE   0x10U  /**< poll hands out a private copy: none more is taken */
+#define BENCH_TRIPS     0x20U  /**< has a round trip */
+#define BENCH_STREAM    0x40U  /**< has a one way */
+#define BENCH_OWN       0x80U  /**< ringbus: its failure fails the run */
+#define BENCH_NAMED     0x100U /**< takes part where a workload names it alone */
 
 struct bench_contender;
 
@@ -41,10 +42,11 @@ struct bench_contender;
 struct bench_place {
     const struct bench_contender *contender;
     enum bench_mode mode;
-    size_t size_max;      /**< largest payload that will be sent */
-    unsigned number;      /**< unique in the run, for names */
-    char directory[64];   /**< private to the run */
-    char bus_socket[108]; /**< ringbusd of the run */
+    size_t size_max;           /**< largest payload that will be sent */
+    unsigned number;           /**< unique in the run, for names */
+    char directory[64];        /**< private to the run */
+    char bus_socket[108];      /**< ringbusd of the run */
+    char side_sockets[2][108]; /**< of each side, when it is another */
     unsigned char *memory;
     size_t memory_bytes;
     int fds[4];

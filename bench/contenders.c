@@ -32,7 +32,8 @@
     X(ringbus_claim)                                                                               \
     X(ringbus_reference)                                                                           \
     X(ringbus_no_spin)                                                                             \
-    X(ringbus_request)
+    X(ringbus_request)                                                                             \
+    X(ringbus_hosts)
 
 #define DECLARE(name) extern const struct bench_contender bench_##name;
 #define ENTER(name)   &bench_##name,

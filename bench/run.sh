@@ -92,7 +92,7 @@ case $peers in "" | none) ;; *) cmake "$build" >/dev/null ;; esac
 [ -n "$partial" ] || set -- "$@" --results "$here"
 # What an earlier run drew, and this one may not, is not of this run.
 [ -n "$partial" ] || rm -f "$here"/results/*.dat "$here"/results/*.png
-cmake --build "$build" --target bench bench_busy bench_asleep ringbusd >/dev/null
+cmake --build "$build" --target bench bench_busy bench_asleep ringbusd ringbus-bridge >/dev/null
 commit=$(git -C "$here" rev-parse --short HEAD 2>/dev/null || echo unknown)
 status=0
 "$build/bench/bench" --ringbusd "$build/daemon/ringbusd" --config "$here/../configs/bench.yaml" \

@@ -65,7 +65,8 @@ static bool takes_part(const struct bench_run *run,
     const unsigned mode = sweep->mode == BENCH_BUSY ? BENCH_CAN_BUSY : BENCH_CAN_SLEEP;
     const unsigned way = sweep->kind == BENCH_KIND_TRIPS ? BENCH_TRIPS : BENCH_STREAM;
     if ((contender->abilities & mode) == 0 || (contender->abilities & way) == 0 ||
-        ((contender->abilities & BENCH_IS_LIMIT) != 0 && !sweep->limits)) {
+        ((contender->abilities & BENCH_IS_LIMIT) != 0 && !sweep->limits) ||
+        ((contender->abilities & BENCH_NAMED) != 0 && sweep->only == NULL)) {
         return false;
     }
     return bench_run_wants(run, contender) &&

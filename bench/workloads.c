@@ -23,7 +23,9 @@
     X(death)                                                                                       \
     X(link_memory)                                                                                 \
     X(daemon_idle)                                                                                 \
-    X(mix)
+    X(mix)                                                                                         \
+    X(hosts_round_trip)                                                                            \
+    X(hosts_one_way)
 
 #define DECLARE(name) extern const struct bench_workload bench_##name;
 #define ENTER(name)   &bench_##name,

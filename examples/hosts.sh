@@ -8,6 +8,7 @@
 hosts_mode=loopback
 hosts_space=""
 hosts_pids=""
+hosts_export="/Demo/**"
 
 # Whether network namespaces can be made here, and removed.
 hosts_may_split() {
@@ -66,7 +67,7 @@ bridge:
   certificate: $work/$1.pem
   key: $work/$1.key
   ca: $work/ca.pem
-  export: ["/Demo/**"]
+  export: ["$hosts_export"]
 YAML
 }
 

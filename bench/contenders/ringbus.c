@@ -4,6 +4,7 @@
  * built in place, by reference, as request and reply; with default options, and with a
  * larger lane, or without spinning, where that is the question.
  */
+#include "bench/contenders/hosts.h"
 #include "bench/loops.h"
 
 #include <ringbus/ringbus.h>
@@ -187,7 +188,9 @@ static int open_as(struct bench_end *end, enum flavour flavour, ringbus_message_
     (void)snprintf(cluster, sizeof cluster, "/Bench/local/host/w0/g0/Pair%u", end->place->number);
     (void)snprintf(path, sizeof path, "%s/%d", cluster, 2 - end->side);
     options.path = path;
-    options.socket = end->place->bus_socket;
+    options.socket = end->place->side_sockets[end->side][0] != '\0'
+                         ? end->place->side_sockets[end->side]
+                         : end->place->bus_socket;
     options.mode = end->sleep ? RINGBUS_MODE_SLEEP : RINGBUS_MODE_BUSY;
     options.on_message = on_message;
     options.on_event = on_event;
@@ -332,4 +335,18 @@ const struct bench_contender bench_ringbus_request = {
     .open = open_requests,
     .close = close_bus,
     .trips = request_trips,
+};
+
+const struct bench_contender bench_ringbus_hosts = {
+    .name = "ringbus-hosts",
+    .package = "",
+    .text = "lanes of 256 KiB, ringbus_send() to another host: two daemons, two bridges, TLS",
+    .abilities = BENCH_OWN | BENCH_NAMED | BOTH_MODES | BOTH_WAYS,
+    .size_max = 1U << 20,
+    .setup = bench_hosts_setup,
+    .open = open_roomy,
+    .close = close_bus,
+    .teardown = bench_hosts_teardown,
+    .trips = copied_trips,
+    .stream = copied_stream,
 };
