@@ -58,6 +58,8 @@ struct rbi_bridge {
     struct rbi_list unsettled;  /* tunnels with records that their endpoint has not read yet */
     struct rbi_loop_task touched_task;
     struct rbi_loop_timer unsettled_timer;
+    uint64_t settle_ns;    /* how soon these are looked at again */
+    bool settled_some;     /* one of them has read on since */
     uint64_t stream_count; /* opened here, ever: names them */
     uint32_t tunnel_count;
     uint32_t transit_count;

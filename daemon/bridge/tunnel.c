@@ -16,7 +16,8 @@
 /* An OPEN that nobody answers. The daemon gives up an introduction after its request_timeout. */
 #define OPEN_NS (4000 * MS)
 /* How often it is looked whether what was put has been read, while nothing else happens. */
-#define SETTLE_NS MS
+#define SETTLE_MIN_NS (MS / 40)
+#define SETTLE_MAX_NS MS
 
 static uint64_t name_of(const struct rbi_stream_id *id)
 {
@@ -60,11 +61,19 @@ static void look_at_unsettled(void *context)
     }
 }
 
+/*
+ * Who reads is looked at again soon: its sender's lane may be full and wait for nothing else. Who
+ * has stopped reading, later and later.
+ */
 static void set_unsettled_timer(struct rbi_bridge *bridge)
 {
+    bridge->settle_ns =
+        bridge->settled_some ? SETTLE_MIN_NS : rbi_min_u64(2 * bridge->settle_ns, SETTLE_MAX_NS);
+    bridge->settled_some = false;
     if (!rbi_list_empty(&bridge->unsettled)) {
         rbi_loop_timer_set(bridge->loop, &bridge->unsettled_timer,
-                           rbi_bridge_now_ns(bridge) + SETTLE_NS, look_at_unsettled, bridge);
+                           rbi_bridge_now_ns(bridge) + bridge->settle_ns, look_at_unsettled,
+                           bridge);
     }
 }
 
@@ -77,7 +86,9 @@ static void look_at(struct rbi_tunnel *tunnel)
         rbi_tunnel_broken(tunnel, RBI_REASON_BAD_PEER, "it goes on in the middle of a record");
         return;
     }
+    const uint64_t before = tunnel->stream.rx.settled;
     const bool settled = rbi_tunnel_settle(tunnel);
+    bridge->settled_some |= tunnel->stream.rx.settled != before;
     rbi_list_remove(&tunnel->in_unsettled);
     if (!settled) {
         rbi_list_push_back(&bridge->unsettled, &tunnel->in_unsettled);
