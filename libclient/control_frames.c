@@ -190,12 +190,11 @@ static int accept_link(struct ringbus *bus,
         return rbi_fail(bus, RINGBUS_E_QUOTA, "%s holds payloads of %u ended links",
                         body->path.bytes, RBI_RESIDUES_MAX);
     }
-    struct rbi_end *end = rbi_end_new(bus, &peer, body->path.bytes);
+    struct rbi_end *end = rbi_end_new(bus, &peer, body->path.bytes, body->relayed != 0);
     if (end == NULL) {
         return bus->error.code;
     }
     end->link_id = body->link_id;
-    end->relayed = body->relayed != 0;
     if (rbi_rights_methods(bus, end, &body->get, &body->send) != 0) {
         rbi_end_free(bus, end);
         return bus->error.code;

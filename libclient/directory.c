@@ -68,6 +68,22 @@ void rbi_directory_settled(struct ringbus *bus)
 
 #define READ_TRIES 4U
 
+bool rbi_directory_is_far(const struct ringbus *bus, const struct rbi_pidf *pidf)
+{
+    struct rbi_directory_cluster head = {.instance_count = 0};
+    bool absent = false;
+    bool far = false;
+    struct rbi_directory_instance *instances =
+        bus->directory_mapped
+            ? rbi_directory_snapshot(&bus->directory, pidf->cluster, &head, &absent)
+            : NULL;
+    for (unsigned i = 0; instances != NULL && i < head.instance_count; i++) {
+        far = far || (instances[i].instance == pidf->instance && instances[i].host != 0);
+    }
+    free(instances);
+    return far;
+}
+
 struct rbi_directory_instance *rbi_directory_snapshot(const struct rbi_directory_view *view,
                                                       uint64_t cluster,
                                                       struct rbi_directory_cluster *head,

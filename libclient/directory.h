@@ -19,6 +19,8 @@ void rbi_directory_release_held(struct ringbus *bus);
 void rbi_directory_settled(struct ringbus *bus);
 /** Its link has told of its end, and no daemon has: it is listed no more. */
 void rbi_directory_note_gone(struct ringbus *bus, const struct rbi_pidf *pidf);
+/** Whether an instance is on another host. Cold; copies the snapshot of its cluster. */
+bool rbi_directory_is_far(const struct ringbus *bus, const struct rbi_pidf *pidf);
 /**
  * Copies a cluster's snapshot whole: behind the instances, head->absent_count who died just now.
  * @return instances, freed by the caller; NULL: @p absent, or it cannot be had now

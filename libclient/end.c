@@ -79,7 +79,8 @@ struct rbi_end *rbi_end_find_serial(struct ringbus *bus, uint32_t serial)
 
 static int create_side(struct ringbus *bus, struct rbi_end *end)
 {
-    const int r = rbi_side_create(&end->own_side, bus->lane_bytes, bus->refs_per_link);
+    const uint32_t lane_bytes = end->relayed ? bus->far_lane_bytes : bus->lane_bytes;
+    const int r = rbi_side_create(&end->own_side, lane_bytes, bus->refs_per_link);
     if (r < 0) {
         return rbi_fail_errno(bus, r, "memory of a link");
     }
@@ -106,7 +107,8 @@ static struct rbi_end *alloc_end(const struct rbi_pidf *peer, const char *path)
     return end;
 }
 
-struct rbi_end *rbi_end_new(struct ringbus *bus, const struct rbi_pidf *peer, const char *path)
+struct rbi_end *
+rbi_end_new(struct ringbus *bus, const struct rbi_pidf *peer, const char *path, bool relayed)
 {
     struct rbi_end *end = alloc_end(peer, path);
     if (end == NULL) {
@@ -114,6 +116,7 @@ struct rbi_end *rbi_end_new(struct ringbus *bus, const struct rbi_pidf *peer, co
         return NULL;
     }
     end->link_life = ++bus->link_lives;
+    end->relayed = relayed;
     if (create_side(bus, end) != 0) {
         rbi_end_free(bus, end);
         return NULL;
@@ -240,7 +243,7 @@ int rbi_end_open_rx(struct rbi_end *end)
 
 struct rbi_end *rbi_end_new_loop(struct ringbus *bus)
 {
-    struct rbi_end *end = rbi_end_new(bus, &bus->self, bus->self_path);
+    struct rbi_end *end = rbi_end_new(bus, &bus->self, bus->self_path, false);
     if (end == NULL) {
         return NULL;
     }

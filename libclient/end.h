@@ -156,8 +156,12 @@ struct rbi_end {
 #define RBI_PENDING_DRAIN_ACK  0x40U
 #define RBI_PENDING_REFUSED    0x80U
 
-/** Creates our own side and its end, without a peer yet. NULL on failure (error noted). */
-struct rbi_end *rbi_end_new(struct ringbus *bus, const struct rbi_pidf *peer, const char *path);
+/**
+ * Creates our own side and its end, without a peer yet. NULL on failure (error noted).
+ * @param relayed  the peer is on another host: what is under way to it lies in our lane
+ */
+struct rbi_end *
+rbi_end_new(struct ringbus *bus, const struct rbi_pidf *peer, const char *path, bool relayed);
 /**
  * Maps what the peer gave, as far as an idle link needs it. 0; public error (noted, nothing
  * kept). @p pool_fd is taken over, and -1 then; the others are borrowed.

@@ -107,10 +107,10 @@ static void format_fast(struct ringbus *bus)
     }
     switch (error->code) {
     case RINGBUS_E_FULL:
-        (void)snprintf(
-            error->text, sizeof error->text,
-            "lane to %s is full (%u bytes): wait and retry, or open with larger lane_bytes", peer,
-            bus->lane_bytes);
+        (void)snprintf(error->text, sizeof error->text,
+                       "lane to %s is full (%u bytes, %u to other hosts): wait and retry, or open "
+                       "with larger lane_bytes",
+                       peer, bus->lane_bytes, bus->far_lane_bytes);
         break;
     case RINGBUS_E_NO_CHUNK:
         (void)snprintf(error->text, sizeof error->text,

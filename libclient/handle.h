@@ -143,6 +143,7 @@ struct ringbus {
     uint64_t traffic_at_tick; /* to tell a quiet time from a busy one */
     uint32_t state;           /* enum rbi_endpoint_state */
     uint32_t lane_bytes;
+    uint32_t far_lane_bytes; /* the same, towards peers on other hosts */
     uint32_t refs_per_link;
     uint32_t spin_us;
     struct rbi_spin spin;

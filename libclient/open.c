@@ -11,7 +11,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define LANE_DEFAULT       65536U
+#define LANE_DEFAULT 65536U
+/* A round trip to another host takes as long as thousands of messages. */
+#define FAR_LANE_DEFAULT   262144U
 #define INLINE_DEFAULT_MAX 8192U
 #define REFS_DEFAULT       256U
 #define SPIN_DEFAULT_US    50U
@@ -42,6 +44,7 @@ static int check_lane(struct ringbus *bus, const struct ringbus_options *options
                         "lane_bytes is %u, expected a power of two from 4096 to 67108864",
                         options->lane_bytes);
     }
+    bus->far_lane_bytes = or_default(options->lane_bytes, FAR_LANE_DEFAULT);
     const uint64_t most = inline_ceiling(bus->lane_bytes);
     bus->inline_max = or_default(options->inline_max,
                                  (uint32_t)rbi_min_u64(bus->lane_bytes / 8, INLINE_DEFAULT_MAX));

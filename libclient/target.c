@@ -48,7 +48,7 @@ static int introduce(struct ringbus *bus, struct rbi_cluster *cluster, struct rb
         return rbi_fail(bus, RINGBUS_E_QUOTA, "%s holds payloads of %u ended links", member->path,
                         RBI_RESIDUES_MAX);
     }
-    struct rbi_end *end = rbi_end_new(bus, &peer, member->path);
+    struct rbi_end *end = rbi_end_new(bus, &peer, member->path, rbi_directory_is_far(bus, &peer));
     if (end == NULL) {
         return bus->error.code;
     }

@@ -39,7 +39,10 @@ struct ringbus_options {
     /** From "ringbusctl token", for clusters that ask for one; at most 255 bytes; never logged. */
     const char *token;
     enum ringbus_mode mode;
-    /** Ring towards each peer, bytes: power of two, 4 KiB to 64 MiB, default 64 KiB. */
+    /**
+     * Ring towards each peer, bytes: power of two, 4 KiB to 64 MiB, default 64 KiB, and 256 KiB
+     * towards peers on other hosts: what is under way to those lies in it.
+     */
     uint32_t lane_bytes;
     /** Payloads up to so many bytes travel in the ring; default lane_bytes / 8, at most 8 KiB. */
     uint32_t inline_max;
