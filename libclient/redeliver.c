@@ -20,6 +20,8 @@
 #include <stdlib.h>
 
 #define RETRY_NS RBI_NS_PER_MS
+/* What waits for the same life goes when that is linked: until then only its end is looked for. */
+#define LOOK_NS (50 * RBI_NS_PER_MS)
 
 /* ---- holding the cluster -------------------------------------------------------------------- */
 
@@ -288,5 +290,5 @@ uint64_t rbi_redeliver_tick(struct ringbus *bus)
         return RBI_NEVER;
     }
     bus->reap_needed = true;
-    return bus->now_ns + RETRY_NS;
+    return bus->now_ns + (bus->holding == 0 && bus->behind == 0 ? LOOK_NS : RETRY_NS);
 }
