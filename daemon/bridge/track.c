@@ -27,7 +27,8 @@ void rbi_track_forget(struct rbi_track *track, uint64_t from, uint64_t to)
     while (left > 0) {
         const uint64_t bit = line % 64;
         const uint64_t count = rbi_min_u64(64 - bit, left);
-        track->begins[(line & track->mask) / 64] &= ~(UINT64_MAX >> (64 - count) << bit);
+        const uint64_t bits = count == 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1;
+        track->begins[(line & track->mask) / 64] &= ~(bits << bit);
         line += count;
         left -= count;
     }
