@@ -110,22 +110,37 @@ struct printed {
 
 typedef void (*printed_fn)(void *context, const struct printed *key);
 
-static void
-each_key(const struct rbi_tree_field *map, struct printed *at, printed_fn use, void *context)
+/** The fields of a map but for maps in it. */
+static void each_value(const struct rbi_tree_field *map,
+                       const struct printed *around,
+                       const char *prefix,
+                       printed_fn use,
+                       void *context)
 {
-    const size_t around = strlen(at->name);
     for (unsigned i = 0; i < map->field_count; i++) {
-        at->field = &map->fields[i];
-        at->name[around] = '\0';
-        (void)snprintf(at->name + around, sizeof(at->name) - around, ".%s", at->field->key.name);
-        if (at->field->kind != RBI_TREE_MAP) {
-            use(context, at);
-            continue;
+        struct printed at = *around;
+        at.field = &map->fields[i];
+        if (at.field->kind != RBI_TREE_MAP) {
+            (void)snprintf(at.name, sizeof(at.name), "%s.%s", prefix, at.field->key.name);
+            use(context, &at);
         }
-        struct printed below = *at; /* one map deep, and no deeper */
-        below.base += at->field->key.offset;
-        below.other += at->field->key.offset;
-        each_key(at->field, &below, use, context);
+    }
+}
+
+/** All keys: of the section, then of the maps in it, which have none in them. */
+static void each_key(const struct printed *section_at, printed_fn use, void *context)
+{
+    each_value(&section, section_at, "bridge", use, context);
+    for (unsigned i = 0; i < section.field_count; i++) {
+        const struct rbi_tree_field *map = &section.fields[i];
+        struct printed at = *section_at;
+        char prefix[KEY_MAX];
+        if (map->kind == RBI_TREE_MAP) {
+            at.base += map->key.offset;
+            at.other += map->key.offset;
+            (void)snprintf(prefix, sizeof(prefix), "bridge.%s", map->key.name);
+            each_value(map, &at, prefix, use, context);
+        }
     }
 }
 
@@ -175,9 +190,8 @@ void rbi_config_bridge_print(const struct rbi_bridge_config *config,
         return;
     }
     rbi_bridge_config_defaults(&defaults);
-    struct printed at = {
-        .base = (const char *)config, .other = (const char *)&defaults, .name = "bridge"};
-    each_key(&section, &at, print_key, &run);
+    struct printed at = {.base = (const char *)config, .other = (const char *)&defaults};
+    each_key(&at, print_key, &run);
 }
 
 struct diff_run {
@@ -216,13 +230,12 @@ void rbi_config_bridge_diff(const struct rbi_bridge_config *running,
                             void *context)
 {
     struct diff_run run = {.report = report, .context = context};
-    struct printed at = {
-        .base = (const char *)running, .other = (const char *)next, .name = "bridge"};
+    struct printed at = {.base = (const char *)running, .other = (const char *)next};
     if (running->given != next->given) {
         report(context, "bridge", running->given ? running->host : "none",
                next->given ? next->host : "none", false);
     }
     if (running->given && next->given) {
-        each_key(&section, &at, diff_key, &run);
+        each_key(&at, diff_key, &run);
     }
 }

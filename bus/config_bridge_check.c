@@ -27,10 +27,10 @@ static struct rbi_config_place place_of(const struct check *c, uint32_t map, con
 /** Node of item @p idx of a list of the section; the section itself when there is none. */
 static uint32_t item_of(const struct check *c, const char *list, uint32_t idx)
 {
-    const uint32_t node = rbi_tree_find(c->tree, c->section, list);
-    uint32_t item = node ? rbi_tree_first(c->tree, node) : 0;
+    const uint32_t parent = rbi_tree_find(c->tree, c->section, list);
+    uint32_t item = parent ? rbi_tree_first(c->tree, parent) : 0;
     for (uint32_t i = 0; item && i < idx; i++) {
-        item = rbi_tree_next(c->tree, node, item);
+        item = rbi_tree_next(c->tree, parent, item);
     }
     return item ? item : c->section;
 }

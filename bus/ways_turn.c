@@ -73,15 +73,15 @@ static void turn_choose(struct turn *t, struct rbi_ways_host *host, const struct
 {
     const struct candidate best = turn_best(t, host);
     const bool better = (uint64_t)best.cost * 100 <= (uint64_t)kept->cost * (100 - RBI_WAYS_BETTER);
+    const uint64_t due_ns = host->since_ns + RBI_WAYS_HOLD_NS;
     if (kept->next == RBI_WAYS_NONE || best.next == kept->next) {
         turn_take(t, host, &best);
-    } else if (!better || best.next == RBI_WAYS_NONE) {
-        turn_take(t, host, kept);
-    } else if (t->now_ns - host->since_ns >= RBI_WAYS_HOLD_NS) {
-        turn_take(t, host, &best);
-    } else {
-        turn_take(t, host, kept);
-        t->ways->due_ns = rbi_min_u64(t->ways->due_ns, host->since_ns + RBI_WAYS_HOLD_NS);
+        return;
+    }
+    const bool change = better && best.next != RBI_WAYS_NONE;
+    turn_take(t, host, change && t->now_ns >= due_ns ? &best : kept);
+    if (change && t->now_ns < due_ns) {
+        t->ways->due_ns = rbi_min_u64(t->ways->due_ns, due_ns);
     }
 }
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -45,12 +45,30 @@ int rbi_bridge_mark_write(const char *socket, const struct rbi_bridge_mark *mark
     return result;
 }
 
+/** "PID STARTED FINGERPRINT", the last hexadecimal. @return whether it is that */
+static bool mark_parse(const char *text, struct rbi_bridge_mark *out)
+{
+    char *end = NULL;
+    const unsigned long pid = strtoul(text, &end, 10);
+    if (end == text || *end != ' ' || pid <= 1 || pid > INT32_MAX) {
+        return false;
+    }
+    out->pid = (pid_t)pid;
+    const char *started = end + 1;
+    out->started = strtoull(started, &end, 10);
+    if (end == started || *end != ' ' || out->started == 0) {
+        return false;
+    }
+    const char *fingerprint = end + 1;
+    out->fingerprint = strtoull(fingerprint, &end, 16);
+    return end != fingerprint && *end == '\n';
+}
+
 bool rbi_bridge_mark_read(const char *socket, struct rbi_bridge_mark *out)
 {
     char path[MARK_PATH_MAX];
     char text[MARK_TEXT_MAX];
     uint64_t size = 0;
-    int pid = 0;
     const int fd = mark_path(socket, path, sizeof(path)) ? rbi_state_file_open(path, &size) : -1;
     if (fd < 0) {
         return false;
@@ -58,8 +76,7 @@ bool rbi_bridge_mark_read(const char *socket, struct rbi_bridge_mark *out)
     const ssize_t n = read(fd, text, sizeof(text) - 1);
     (void)close(fd);
     text[n > 0 ? n : 0] = '\0';
-    return sscanf(text, "%d %" SCNu64 " %" SCNx64, &pid, &out->started, &out->fingerprint) == 3 &&
-           (out->pid = pid) > 1 && out->started != 0;
+    return mark_parse(text, out);
 }
 
 void rbi_bridge_mark_remove(const char *socket)

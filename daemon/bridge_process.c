@@ -259,11 +259,12 @@ static void process_start(void *context)
     }
     process_find(program, sizeof(program));
     process_folder(daemon, folder, sizeof(folder));
-    /* They are not written to: posix_spawn() is older than const. */
-    const char *const arguments[] = {
+    const char *const given[] = {
         PROGRAM,    "--config", daemon->config_path, "--socket", daemon->listener.path,
         "--folder", folder,     "--child",           NULL};
-    const int result = process_spawn(program, (char *const *)(uintptr_t)arguments, &pid);
+    char *arguments[RBI_ARRAY_SIZE(given)]; /* not written to: posix_spawn() is older than const */
+    memcpy(arguments, given, sizeof(given));
+    const int result = process_spawn(program, arguments, &pid);
     process->started_ns = rbi_loop_now_ns(daemon->loop);
     if (result < 0) {
         rbi_log(RBI_LOG_ERROR, "bridge_not_started", "program=%s error=\"%s\"", program,
