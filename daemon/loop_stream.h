@@ -69,7 +69,10 @@ RBI_MUST_CHECK int rbi_loop_stream_add(struct rbi_loop *loop,
                                        int fd,
                                        const struct rbi_loop_stream_ops *ops,
                                        void *context);
-/** Reads on, or no more. What is on its way still comes: at most 2 MiB. */
+/**
+ * Reads on, or no more. What is on its way still comes: at most 2 MiB. Of the end of one that does
+ * not read the owner may hear when it reads on only.
+ */
 void rbi_loop_stream_read(struct rbi_loop_stream *stream, bool on);
 /**
  * Sends; no other is under way.
