@@ -35,6 +35,7 @@ struct flow {
 struct side {
     struct node node;
     struct flow out;
+    unsigned others; /* ends for another reason than UNREACHABLE */
 };
 
 static struct hosts hosts;
@@ -84,6 +85,9 @@ static void on_event(struct node *node, const struct ringbus_event *event)
         flow->fates[number] |= fate;
         flow->count_back++;
         flow->back_maybe += event->maybe_seen ? 1 : 0;
+    } else if (event->type == RINGBUS_EVENT_DOWN) {
+        /* Its peer lives: it is the bridge that does not. */
+        side->others += event->reason != RINGBUS_REASON_UNREACHABLE;
     } else if (event->type == RINGBUS_EVENT_GAP) {
         struct flow *flow = &other_of(side)->out;
         flow->count_gaps += event->count;
@@ -202,6 +206,7 @@ static void check_fates(void)
                       (unsigned long long)both, (unsigned long long)missing,
                       (unsigned long long)flow->count_gaps, (unsigned long long)flow->gaps_maybe);
         assert_int_equal(flow->wrong, 0);
+        assert_int_equal(sides[i].others, 0);
         assert_true(both <= flow->back_maybe);
         assert_true(flow->count_gaps <= flow->count_back);
         assert_true(flow->count_gaps - flow->gaps_maybe <= missing);
