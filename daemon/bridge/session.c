@@ -198,6 +198,15 @@ static void set_ping(struct rbi_session *session)
                        session);
 }
 
+/* Endpoints are not to judge each other by a silence that is the way's: they do so as soon as we. */
+static void suspect(struct rbi_session *session, bool on)
+{
+    if (session->suspect != on) {
+        session->suspect = on;
+        rbi_tunnels_suspect(session, on);
+    }
+}
+
 static void ping_due(void *context)
 {
     struct rbi_session *session = context;
@@ -205,11 +214,14 @@ static void ping_due(void *context)
     const bool late = now_ns - session->asked_ns > LATE_INTERVALS * interval_ns(session);
     if (session->frames_in != session->heard_at_ping || late) {
         session->misses = 0; /* late: what it has sent was not read yet */
+        suspect(session, false);
     } else if (session->ping_id != 0 && ++session->misses >= session->bridge->config.ping_misses) {
         rbi_log(RBI_LOG_WARNING, "host_silent", "host=%s misses=%" PRIu32,
                 session->neighbour->peer.host, session->misses);
         rbi_session_end(session, "it does not answer PING", false);
         return;
+    } else if (session->misses > 0) {
+        suspect(session, true);
     }
     session->heard_at_ping = session->frames_in;
     const struct rbi_frame_ping ping = {.id = ++session->ping_id, .sent_ns = now_ns};

@@ -49,6 +49,7 @@ struct rbi_session {
     uint64_t heard_ns; /* the last frame */
     uint64_t ping_id;
     uint32_t misses;
+    bool suspect; /* one PING was missed: its streams are on hold, and it may be heard again */
     uint64_t heard_at_ping; /* frames by then */
     uint64_t srtt_ns;
     uint64_t frames_in;

@@ -15,9 +15,11 @@
 #define MS UINT64_C(1000000)
 /* An OPEN that nobody answers. The daemon gives up an introduction after its request_timeout. */
 #define OPEN_NS (4000 * MS)
-/* How often it is looked whether what was put has been read, while nothing else happens. */
+/* How often it is looked whether what was put has been read, while nothing else happens; and how
+ * many times in vain, before the endpoint is asked to say so: that costs it a system call. */
 #define SETTLE_MIN_NS (MS / 40)
 #define SETTLE_MAX_NS MS
+#define SETTLE_LOOKS  16U
 
 static uint64_t name_of(const struct rbi_stream_id *id)
 {
@@ -67,14 +69,34 @@ static void look_at_unsettled(void *context)
  */
 static void set_unsettled_timer(struct rbi_bridge *bridge)
 {
-    bridge->settle_ns =
-        bridge->settled_some ? SETTLE_MIN_NS : rbi_min_u64(2 * bridge->settle_ns, SETTLE_MAX_NS);
+    const uint64_t later_ns = rbi_max_u64(2 * bridge->settle_ns, SETTLE_MIN_NS);
+    bridge->settle_ns = bridge->settled_some ? SETTLE_MIN_NS : rbi_min_u64(later_ns, SETTLE_MAX_NS);
     bridge->settled_some = false;
     if (!rbi_list_empty(&bridge->unsettled)) {
         rbi_loop_timer_set(bridge->loop, &bridge->unsettled_timer,
                            rbi_bridge_now_ns(bridge) + bridge->settle_ns, look_at_unsettled,
                            bridge);
     }
+}
+
+/* @return whether it is to be looked again soon, or on_room() tells */
+static bool looks_again(struct rbi_tunnel *tunnel)
+{
+    const struct rbi_stream_rx *rx = &tunnel->stream.rx;
+    struct rbi_half_taken taken;
+    if (rx->settled != tunnel->settled_seen || rbi_stream_rx_ack_ns(rx) != UINT64_MAX) {
+        tunnel->settled_seen = rx->settled;
+        tunnel->vain_looks = 0;
+        return true;
+    }
+    if (tunnel->half == NULL || !tunnel->linked || ++tunnel->vain_looks < SETTLE_LOOKS) {
+        return tunnel->half != NULL;
+    }
+    rbi_half_taken(tunnel->half, &taken);
+    if (taken.read != taken.written) {
+        rbi_half_await(tunnel->half, taken.read + RBI_LINE);
+    }
+    return taken.read == taken.written;
 }
 
 /* Any step may end it. */
@@ -90,7 +112,7 @@ static void look_at(struct rbi_tunnel *tunnel)
     const bool settled = rbi_tunnel_settle(tunnel);
     bridge->settled_some |= tunnel->stream.rx.settled != before;
     rbi_list_remove(&tunnel->in_unsettled);
-    if (!settled) {
+    if (!settled && looks_again(tunnel)) {
         rbi_list_push_back(&bridge->unsettled, &tunnel->in_unsettled);
     }
     if (begins) {
@@ -333,6 +355,9 @@ bool rbi_tunnel_enter_session(struct rbi_tunnel *tunnel, struct rbi_session *ses
     rbi_tunnel_leave_session(tunnel);
     tunnel->handle = rbi_handles_give(&session->handles, &tunnel->carrier);
     tunnel->session = tunnel->handle != 0 ? session : NULL;
+    if (tunnel->hold_on && !tunnel->stream.told_hold) {
+        rbi_tunnel_say_hold(tunnel, false); /* it was the last session that was suspect */
+    }
     return tunnel->handle != 0;
 }
 
@@ -400,6 +425,21 @@ void rbi_tunnel_cut(struct rbi_tunnel *tunnel)
 {
     rbi_tunnel_leave_session(tunnel);
     rbi_tunnel_feed(tunnel, RBI_STREAM_IN_CUT);
+}
+
+void rbi_tunnels_suspect(struct rbi_session *session, bool on)
+{
+    ck_ht_iterator_t cursor = CK_HT_ITERATOR_INITIALIZER;
+    for (struct rbi_far *far = NULL;
+         (far = rbi_map_next(&session->bridge->hosts, &cursor)) != NULL;) {
+        RBI_LIST_EACH(node, spare, &far->tunnels)
+        {
+            struct rbi_tunnel *tunnel = RBI_CONTAINER_OF(node, struct rbi_tunnel, in_far);
+            if (tunnel->session == session && tunnel->stream.state == RBI_STREAM_OPEN) {
+                rbi_tunnel_say_hold(tunnel, on);
+            }
+        }
+    }
 }
 
 void rbi_tunnels_way(struct rbi_far *far)

@@ -90,6 +90,8 @@ struct rbi_tunnel {
     struct rbi_tunnel_frame **queue_end;
     struct rbi_tunnel_shift shifts[RBI_TUNNEL_SHIFTS];
     uint32_t shift_count;
+    uint32_t vain_looks; /* in a row, at an endpoint that reads nothing */
+    uint64_t settled_seen;
     uint64_t shift_base; /* of records before all of these */
     struct rbi_loop_timer timer;
     uint64_t records_out;
@@ -116,6 +118,8 @@ void rbi_tunnel_carry_out(struct rbi_tunnel *tunnel, const struct rbi_stream_act
 void rbi_tunnel_actions(struct rbi_tunnel *tunnel, const struct rbi_stream_actions *actions);
 /** Its connection is gone. */
 void rbi_tunnel_cut(struct rbi_tunnel *tunnel);
+/** The neighbour of a session is silent: endpoints are told that the way is cut; or not any more. */
+void rbi_tunnels_suspect(struct rbi_session *session, bool on);
 /** There is a way to the host. */
 void rbi_tunnels_way(struct rbi_far *far);
 /** The bridge of a host has another incarnation: it knows none of our streams. */

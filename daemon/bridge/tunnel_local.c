@@ -67,6 +67,7 @@ static void on_records(struct rbi_half *half)
 static void on_room(struct rbi_half *half)
 {
     struct rbi_tunnel *tunnel = rbi_half_context(half);
+    rbi_tunnel_touch(tunnel); /* it has read, also when that was not enough for what waits */
     rbi_tunnel_flush_hold(tunnel);
     rbi_tunnel_put_queued(tunnel);
 }

@@ -43,16 +43,24 @@ static void on_numbered(struct node *node, const struct ringbus_message *message
     next = number + 1;
 }
 
-static void up(const char *bridge)
+/* @param ping_ms  how often the endpoints ask each other */
+static void up_with(const char *bridge, uint32_t ping_ms)
 {
     const struct hosts_options options = {.count = 2, .bridge = bridge};
     hosts_up(&hosts, &options);
     next = sent = wrong = 0;
     a = (struct node){.bus = NULL};
     b = (struct node){.on_message = on_numbered};
-    node_open(&a, &hosts.host[0].cluster, LOBBY "/1");
+    struct ringbus_options asks = node_options(&hosts.host[0].cluster, LOBBY "/1");
+    asks.ping_interval_ms = ping_ms;
+    node_open_with(&a, &asks);
     node_open(&b, &hosts.host[1].cluster, BATTLE "/1");
     to_b = node_target(&a, BATTLE "/1", 1, &b);
+}
+
+static void up(const char *bridge)
+{
+    up_with(bridge, 0);
 }
 
 static int teardown(void **state)
@@ -87,7 +95,7 @@ static void test_a_slow_way_is_not_filled_with_what_was_sent_before(void **state
     const unsigned stall_ms = is_full() ? 10000 : 1000;
     const unsigned count = is_full() ? 2000 : 200;
     (void)state;
-    up("  ping_interval: 1s\n  ping_misses: 30\n  unreachable_after: 60s");
+    up_with("  ping_interval: 1s\n  ping_misses: 30\n  unreachable_after: 60s", 60000);
     struct fault_proxy *proxy = hosts.proxy[0][1];
     const uint64_t wire = fault_proxy_passed(proxy, FAULT_TO);
     fault_proxy_delay(proxy, FAULT_BOTH, delay_ms);
@@ -111,6 +119,28 @@ static void test_a_slow_way_is_not_filled_with_what_was_sent_before(void **state
     assert_int_equal(wrong, 0);
     assert_int_equal(a.events[RINGBUS_EVENT_DOWN], 0);
     assert_int_equal(hosts_log_count(&hosts, 0, "event=host_cut"), 0);
+}
+
+/* Endpoints ask each other more often than hosts give up: they wait for the hosts' word. */
+static void test_endpoints_do_not_judge_each_other_while_the_way_stands_still(void **state)
+{
+    struct fault_proxy *proxy = NULL;
+    (void)state;
+    up_with("  ping_interval: 100ms\n  ping_misses: 60\n  unreachable_after: 60s", 400);
+    proxy = hosts.proxy[0][1];
+    RUN_UNTIL(send_one(100) == 1, NODE_MS, &a, &b);
+    RUN_UNTIL(next == sent, NODE_MS, &a, &b);
+    fault_proxy_stall(proxy, FAULT_BOTH);
+    const uint64_t until_ms = test_now_ms() + 2400; /* twice as long as three of their PINGs */
+    RUN_UNTIL((send_until_full(1000), test_now_ms() >= until_ms), NODE_MS, &a, &b);
+    fault_proxy_stall(proxy, FAULT_NONE);
+    RUN_UNTIL(next == sent, NODE_MS, &a, &b);
+    assert_int_equal(wrong, 0);
+    assert_int_equal(a.events[RINGBUS_EVENT_DOWN] + b.events[RINGBUS_EVENT_DOWN], 0);
+    assert_int_equal(hosts_log_count(&hosts, 0, "event=host_cut"), 0);
+    /* And judge again when it goes on. */
+    RUN_UNTIL(a.events[RINGBUS_EVENT_DOWN] == 1, NODE_MS, &a, NULL);
+    assert_int_equal(a.reason, RINGBUS_REASON_SILENT);
 }
 
 /* ---- scenario 111 -------------------------------------------------------------------------- */
@@ -203,6 +233,10 @@ static void test_an_instance_that_reads_nothing_holds_up_its_own_senders_only(vo
     assert_true(sent * 1000 < 262144);
     assert_true(hosts_bridge_kib(&hosts, 0) < 16384 * TEST_SCALE);
     assert_true(hosts_bridge_kib(&hosts, 1) < 16384 * TEST_SCALE);
+    /* And nobody looks again and again whether it reads at last. */
+    const unsigned long sleeps = hosts_bridge_sleeps(&hosts, 1);
+    test_sleep_ms(400);
+    assert_true(hosts_bridge_sleeps(&hosts, 1) - sleeps < 100);
     RUN_UNTIL(next == sent, NODE_MS, &a, &b);
     assert_int_equal(wrong, 0);
     assert_int_equal(a.events[RINGBUS_EVENT_DOWN], 0);
@@ -250,6 +284,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_teardown(name, teardown)
     const struct CMUnitTest tests[] = {
         CASE(test_a_slow_way_is_not_filled_with_what_was_sent_before),
+        CASE(test_endpoints_do_not_judge_each_other_while_the_way_stands_still),
         CASE(test_a_half_open_connection_is_found_when_idle),
         CASE(test_a_half_open_connection_is_found_under_load),
         CASE(test_a_bridge_that_stands_still_is_found),

@@ -271,18 +271,30 @@ unsigned hosts_bridge_fds(const struct hosts *hosts, unsigned index)
     return count;
 }
 
-unsigned long hosts_bridge_kib(const struct hosts *hosts, unsigned index)
+/* A figure of /proc/PID/status. */
+static unsigned long status_of(const struct host *host, const char *name)
 {
     char path[64];
     char line[256];
-    unsigned long kib = 0;
-    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)hosts->host[index].bridge);
+    unsigned long figure = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)host->bridge);
     FILE *file = fopen(path, "re");
     CHECK(file != NULL);
-    while (fgets(line, sizeof line, file) && sscanf(line, "RssAnon: %lu kB", &kib) != 1) {
+    while (fgets(line, sizeof line, file) && strncmp(line, name, strlen(name)) != 0) {
     }
+    CHECK(sscanf(line + strlen(name), " %lu", &figure) == 1);
     (void)fclose(file);
-    return kib;
+    return figure;
+}
+
+unsigned long hosts_bridge_kib(const struct hosts *hosts, unsigned index)
+{
+    return status_of(&hosts->host[index], "RssAnon:");
+}
+
+unsigned long hosts_bridge_sleeps(const struct hosts *hosts, unsigned index)
+{
+    return status_of(&hosts->host[index], "voluntary_ctxt_switches:");
 }
 
 long hosts_bridge_ticks(const struct hosts *hosts, unsigned index)

@@ -65,6 +65,8 @@ unsigned hosts_log_count(const struct hosts *hosts, unsigned index, const char *
 /** How a bridge stands: open descriptors; resident memory in KiB without what is shared. */
 unsigned hosts_bridge_fds(const struct hosts *hosts, unsigned index);
 unsigned long hosts_bridge_kib(const struct hosts *hosts, unsigned index);
+/** How often it has slept until now. */
+unsigned long hosts_bridge_sleeps(const struct hosts *hosts, unsigned index);
 /** CPU time in clock ticks (1/100 s). */
 long hosts_bridge_ticks(const struct hosts *hosts, unsigned index);
 
