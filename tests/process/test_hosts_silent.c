@@ -53,6 +53,7 @@ static void up_with(const char *bridge, uint32_t ping_ms)
     b = (struct node){.on_message = on_numbered};
     struct ringbus_options asks = node_options(&hosts.host[0].cluster, LOBBY "/1");
     asks.ping_interval_ms = ping_ms;
+    asks.lane_bytes = 65536;
     node_open_with(&a, &asks);
     node_open(&b, &hosts.host[1].cluster, BATTLE "/1");
     to_b = node_target(&a, BATTLE "/1", 1, &b);
