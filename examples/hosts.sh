@@ -9,6 +9,7 @@ hosts_mode=loopback
 hosts_space=""
 hosts_pids=""
 hosts_export="/Demo/**"
+hosts_more="" # of the section bridge: lines that begin with two spaces
 
 # Whether network namespaces can be made here, and removed.
 hosts_may_split() {
@@ -35,7 +36,8 @@ hosts_cleanup() {
     if [ -n "$hosts_space" ]; then
         for host in alpha beta; do ip netns del "$hosts_space.$host" 2>/dev/null || true; done
     fi
-    (exit "$code") || true
+    set +e
+    (exit "$code") # what bus_cleanup finds, and ends with
     bus_cleanup
 }
 
@@ -68,6 +70,7 @@ bridge:
   key: $work/$1.key
   ca: $work/ca.pem
   export: ["$hosts_export"]
+$hosts_more
 YAML
 }
 
