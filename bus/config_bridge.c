@@ -121,7 +121,7 @@ static void each_value(const struct rbi_tree_field *map,
         struct printed at = *around;
         at.field = &map->fields[i];
         if (at.field->kind != RBI_TREE_MAP) {
-            (void)snprintf(at.name, sizeof(at.name), "%s.%s", prefix, at.field->key.name);
+            (void)snprintf(at.name, sizeof(at.name), "%.31s.%.31s", prefix, at.field->key.name);
             use(context, &at);
         }
     }
@@ -134,11 +134,11 @@ static void each_key(const struct printed *section_at, printed_fn use, void *con
     for (unsigned i = 0; i < section.field_count; i++) {
         const struct rbi_tree_field *map = &section.fields[i];
         struct printed at = *section_at;
-        char prefix[KEY_MAX];
+        char prefix[KEY_MAX / 2];
         if (map->kind == RBI_TREE_MAP) {
             at.base += map->key.offset;
             at.other += map->key.offset;
-            (void)snprintf(prefix, sizeof(prefix), "bridge.%s", map->key.name);
+            (void)snprintf(prefix, sizeof(prefix), "bridge.%.24s", map->key.name);
             each_value(map, &at, prefix, use, context);
         }
     }
