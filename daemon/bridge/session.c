@@ -198,7 +198,8 @@ static void set_ping(struct rbi_session *session)
                        session);
 }
 
-/* Endpoints are not to judge each other by a silence that is the way's: they do so as soon as we. */
+/* Endpoints are not to judge each other by a silence that is the way's, and may do so earlier than
+ * we end the session. */
 static void suspect(struct rbi_session *session, bool on)
 {
     if (session->suspect != on) {

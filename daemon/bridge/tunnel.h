@@ -5,7 +5,8 @@
  * daemon/bridge/tunnel.h - this host's end of a stream: joins the half of a link to a local
  * endpoint and a handle on a session. What happens when, bus/stream.h says; here it is carried out.
  *
- *   tunnel.c           made, found, forgotten; timers
+ *   tunnel.c           made, found, forgotten
+ *   tunnel_turn.c      who is to be looked at, now or soon
  *   tunnel_act.c       what the state machine asks for
  *   tunnel_frames.c    OPEN, OPENED, REFUSED, CLOSE
  *   tunnel_send.c      from the local lane into frames
@@ -118,7 +119,7 @@ void rbi_tunnel_carry_out(struct rbi_tunnel *tunnel, const struct rbi_stream_act
 void rbi_tunnel_actions(struct rbi_tunnel *tunnel, const struct rbi_stream_actions *actions);
 /** Its connection is gone. */
 void rbi_tunnel_cut(struct rbi_tunnel *tunnel);
-/** The neighbour of a session is silent: endpoints are told that the way is cut; or not any more. */
+/** The neighbour of a session is silent, or not any more: endpoints are told of the way. */
 void rbi_tunnels_suspect(struct rbi_session *session, bool on);
 /** There is a way to the host. */
 void rbi_tunnels_way(struct rbi_far *far);

@@ -208,7 +208,7 @@ void rbi_tunnel_on_close(struct rbi_tunnel *tunnel,
         .now = (header->flags & RBI_FRAME_F_NOW) != 0,
         .forgotten = (header->flags & RBI_FRAME_F_FORGOTTEN) != 0};
     if ((header->flags & RBI_FRAME_F_CUT) != 0) {
-        /* Our way may be as good as before by the time that we hear of it: nobody tells us again. */
+        /* Our way may be as good as before when we hear of it: nobody tells us again. */
         tunnel->begin_due = true;
         rbi_tunnel_touch(tunnel);
         rbi_tunnel_cut(tunnel);
