@@ -295,6 +295,22 @@ static void undelivered(struct rbi_face *face, const struct ringbus_event *event
             told == 0 ? "yes" : "no");
 }
 
+/* A peer is gone, or one of our names is. */
+static void went(struct rbi_face *face, const struct ringbus_event *event)
+{
+    struct ringbus_addr self;
+    struct rbi_caller *caller = rbi_caller_find(face, &event->addr);
+    if (caller != NULL) {
+        caller->held_ns = 0; /* what it had left, if it was not read, went back with it */
+        rbi_caller_settle(face->broker, caller);
+    }
+    if (event->reason == RINGBUS_REASON_REPLACED && ringbus_self(face->bus, &self) == 0 &&
+        memcmp(&self, &event->addr, sizeof self) == 0) {
+        rbi_log(RBI_LOG_ERROR, "broker_replaced", "path=%s", face->path);
+        face->broker->replaced = true;
+    }
+}
+
 void rbi_relay_event(struct ringbus *bus, const struct ringbus_event *event, void *user)
 {
     struct rbi_face *face = user;
@@ -318,14 +334,7 @@ void rbi_relay_event(struct ringbus *bus, const struct ringbus_event *event, voi
         rbi_log(RBI_LOG_INFO, "broker_daemon_back", "path=%s", face->path);
         break;
     case RINGBUS_EVENT_DOWN:
-        if (event->reason == RINGBUS_REASON_REPLACED) {
-            struct ringbus_addr self;
-            if (ringbus_self(face->bus, &self) == 0 &&
-                memcmp(&self, &event->addr, sizeof self) == 0) {
-                rbi_log(RBI_LOG_ERROR, "broker_replaced", "path=%s", face->path);
-                face->broker->replaced = true;
-            }
-        }
+        went(face, event);
         break;
     default:
         break;
