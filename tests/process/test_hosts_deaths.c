@@ -14,6 +14,7 @@
 
 #define NUMBERS_MAX 4000000U
 #define PER_MS      5U
+#define LARGE       12000U /* by reference */
 #define BACK_MS     20000U /* by which all has to be as before */
 
 enum fate { CAME = 1, BACK_UNSEEN = 2, BACK_MAYBE = 4 };
@@ -97,13 +98,14 @@ static void on_event(struct node *node, const struct ringbus_event *event)
 
 static void send_due(struct side *side)
 {
-    unsigned char data[256] = {0};
+    static unsigned char data[LARGE];
     for (uint64_t due = test_now_ms() - sent_ms; due > 0; due--) {
         for (unsigned i = 0; i < PER_MS; i++) {
             const uint64_t number = side->out.sent + 1;
             CHECK(number < NUMBERS_MAX);
+            const size_t size = number % 16 == 0 ? LARGE : 8 + number % 200;
             memcpy(data, &number, sizeof number);
-            if (ringbus_send(side->node.bus, &side->out.addr, 0, data, 8 + number % 200, 0) != 1) {
+            if (ringbus_send(side->node.bus, &side->out.addr, 0, data, size, 0) != 1) {
                 return; /* not accepted: FULL, or there is no link */
             }
             side->out.sent = number;
@@ -208,6 +210,7 @@ static void check_fates(void)
         assert_int_equal(flow->wrong, 0);
         assert_int_equal(sides[i].others, 0);
         assert_true(both <= flow->back_maybe);
+        RUN_UNTIL(node_pool_used(&sides[i].node) == 0, NODE_MS, &sides[0].node, &sides[1].node);
         assert_true(flow->count_gaps <= flow->count_back);
         assert_true(flow->count_gaps - flow->gaps_maybe <= missing);
     }
