@@ -72,6 +72,46 @@ static void test_an_instance_that_leaves_has_all_that_it_sent_delivered(void **s
     node_close(&b);
 }
 
+static void on_ascending(struct node *node, const struct ringbus_message *message)
+{
+    uint64_t number = 0;
+    uint64_t *next = node->context;
+    memcpy(&number, message->data, sizeof number);
+    CHECK(number == (*next)++);
+}
+
+/* More than windows and the bridge's lane hold waits in its own when it leaves. */
+static void test_what_a_life_has_sent_comes_before_the_next_life(void **state)
+{
+    static unsigned char data[1000];
+    uint64_t next = 0;
+    uint64_t sent = 0;
+    struct node a = {0};
+    struct node b = {.on_message = on_ascending, .context = &next};
+    struct ringbus_options options = node_options(at(0), LOBBY "/1");
+    (void)state;
+    options.lane_bytes = 1U << 20;
+    node_open(&b, at(1), BATTLE "/1");
+    node_open_with(&a, &options);
+    struct ringbus_addr to = node_target(&a, BATTLE "/1", 1, &b);
+    while (ringbus_send(a.bus, &to, 0, data, sizeof data, 0) == 1) {
+        sent++;
+        memcpy(data, &sent, sizeof sent);
+    }
+    assert_true(sent > 700);
+    node_close(&a);
+    options = node_options(at(0), LOBBY "/1");
+    node_open_with(&a, &options);
+    CHECK(ringbus_target(a.bus, BATTLE "/1", NULL, &to) == 0);
+    const uint64_t until_ms = test_now_ms() + 200; /* it would overtake by now */
+    RUN_UNTIL(test_now_ms() >= until_ms, NODE_MS, &a);
+    RUN_UNTIL(a.events[RINGBUS_EVENT_READY] == 1, 2 * NODE_MS, &a, &b);
+    CHECK(ringbus_send(a.bus, &to, 0, data, sizeof data, 0) == 1);
+    RUN_UNTIL(next == sent + 1, NODE_MS, &a, &b);
+    node_close(&a);
+    node_close(&b);
+}
+
 static void test_a_link_that_nobody_wants_any_more_ends_as_untargeted(void **state)
 {
     struct node a = {0};
@@ -284,6 +324,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         CASE(test_an_instance_that_leaves_has_all_that_it_sent_delivered),
+        CASE(test_what_a_life_has_sent_comes_before_the_next_life),
         CASE(test_a_link_that_nobody_wants_any_more_ends_as_untargeted),
         CASE(test_an_instance_that_drains_is_sent_nothing_new),
         CASE(test_either_host_may_deny_a_link_and_says_by_which_rule),
