@@ -122,6 +122,24 @@ static void test_a_slow_way_is_not_filled_with_what_was_sent_before(void **state
     assert_int_equal(hosts_log_count(&hosts, 0, "event=host_cut"), 0);
 }
 
+/* Nothing else is sent then, that would bring its acknowledgement with it. */
+static void test_what_is_read_only_after_a_cut_is_acknowledged(void **state)
+{
+    (void)state;
+    up("  unreachable_after: 60s");
+    struct fault_proxy *proxy = hosts.proxy[0][1];
+    const uint64_t passed = fault_proxy_passed(proxy, FAULT_TO);
+    CHECK(send_one(12000) == 1); /* by reference: its chunk is out until then */
+    RUN_UNTIL(fault_proxy_passed(proxy, FAULT_TO) > passed + 12000, NODE_MS, &a);
+    fault_proxy_cut(proxy, true);
+    RUN_UNTIL(hosts_log_count(&hosts, 0, "event=host_up") == 2, NODE_MS, &a);
+    const uint64_t until_ms = test_now_ms() + 200; /* the link goes on by now */
+    RUN_UNTIL(test_now_ms() >= until_ms, NODE_MS, &a);
+    assert_int_equal(node_pool_used(&a), 1);
+    RUN_UNTIL(next == sent && node_pool_used(&a) == 0, NODE_MS, &a, &b);
+    assert_int_equal(a.events[RINGBUS_EVENT_DOWN], 0);
+}
+
 /* Endpoints ask each other more often than hosts give up: they wait for the hosts' word. */
 static void test_endpoints_do_not_judge_each_other_while_the_way_stands_still(void **state)
 {
@@ -285,6 +303,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_teardown(name, teardown)
     const struct CMUnitTest tests[] = {
         CASE(test_a_slow_way_is_not_filled_with_what_was_sent_before),
+        CASE(test_what_is_read_only_after_a_cut_is_acknowledged),
         CASE(test_endpoints_do_not_judge_each_other_while_the_way_stands_still),
         CASE(test_a_half_open_connection_is_found_when_idle),
         CASE(test_a_half_open_connection_is_found_under_load),
