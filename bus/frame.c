@@ -61,6 +61,9 @@ static const struct rbi_frame_field dir_ask_fields[] = {RBI_FRAME_FIELDS_dir_ask
 #define FIELD_OF struct rbi_frame_dir_item
 static const struct rbi_frame_field dir_item_fields[] = {RBI_FRAME_FIELDS_dir_item(FIELD)};
 #undef FIELD_OF
+#define FIELD_OF struct rbi_frame_hop
+static const struct rbi_frame_field hop_fields[] = {RBI_FRAME_FIELDS_hop(FIELD)};
+#undef FIELD_OF
 
 static const struct rbi_frame_table tables[] = {
 #define TABLE(NAME, frame, value, what)                                                            \

@@ -27,6 +27,7 @@
  * their bytes stay where they were received.
  */
 #include "bus/bridge_config.h"
+#include "bus/record_follow.h"
 #include "bus/remote.h"
 
 #define RBI_FRAME_MAGIC    0x31544252U /* "RBT1" */
@@ -63,7 +64,8 @@
     X(ACK, ack, 11, "What is done with, and how much more may come.")                              \
     X(CLOSE, close, 12, "The stream ends behind a position, or its way does.")                     \
     X(DIR_ASK, dir_ask, 13, "For the instances that a host exports.")                              \
-    X(DIR_ITEM, dir_item, 14, "One of them (bus/remote.h).")
+    X(DIR_ITEM, dir_item, 14, "One of them (bus/remote.h).")                                       \
+    X(HOP, hop, 15, "Where a message that is followed has come by.")
 
 enum rbi_frame_type {
 #define RBI_FRAME_ENUM(NAME, name, value, what) RBI_FRAME_##NAME = (value),
@@ -79,6 +81,7 @@ enum rbi_frame_type {
 #define RBI_FRAME_F_FORGOTTEN 0x10U /* REFUSED, CLOSE: the sender knows nothing of it any more */
 #define RBI_FRAME_F_NOW       0x20U /* CLOSE: at once, whatever is still to be read */
 #define RBI_FRAME_F_CUT       0x40U /* CLOSE, by a host in between: it leads nowhere any more */
+#define RBI_FRAME_F_FOLLOW    0x80U /* DATA: every host on the way tells of it by HOP */
 
 /** Header of a frame, decoded. */
 struct rbi_frame_header {
@@ -215,6 +218,14 @@ struct rbi_frame_edge_list {
 #define RBI_FRAME_FIELDS_dir_item(F)                                                               \
     F(envelope, envelope, "to whoever asked")                                                      \
     F(item, item, "one instance, or none: flags only (bus/remote.h)")
+#define RBI_FRAME_FIELDS_hop(F)                                                                    \
+    F(envelope, envelope, "to the host where the message was sent, or its request")                \
+    F(trace, trace, "of the message, as its sender gave it")                                       \
+    F(host, host, "that tells it")                                                                 \
+    F(u8, what, "`enum rbi_hop`: 1 taken from a lane, 2 handed on, 3 put into a lane")             \
+    F(u8, reply, "0: the message itself; 1: its answer, on the way back")                          \
+    F(text, next, "the neighbour that it goes to from there; empty with 3")                        \
+    F(u64, age_ns, "since the message was sent, as far as that host can say")
 
 /* What the kinds of fields are in memory. Used to make the structures only. */
 #define RBI_FRAME_C_u8        uint8_t
@@ -229,6 +240,7 @@ struct rbi_frame_edge_list {
 #define RBI_FRAME_C_stream    struct rbi_stream_id
 #define RBI_FRAME_C_endpoint  struct rbi_frame_endpoint
 #define RBI_FRAME_C_item      struct rbi_remote_item
+#define RBI_FRAME_C_trace     struct rbi_trace_id
 #define RBI_FRAME_C_rest      struct rbi_frame_rest
 
 /** Bytes in the receive buffer. Lent: as long as the frame. */

@@ -74,6 +74,16 @@ static const char *check_close(const struct rbi_frame_close *close)
                        {on_line(close->seen), "seen"});
 }
 
+static const char *check_hop(const struct rbi_frame_hop *hop)
+{
+    const bool ends = hop->what == RBI_HOP_PUT;
+    return FIRST_WRONG(
+        {hop->what >= RBI_HOP_TAKEN && hop->what <= RBI_HOP_PUT, "what"},
+        {hop->reply <= 1, "reply"},
+        {ends ? hop->next.length == 0 : rbi_host_name_valid(hop->next.bytes, hop->next.length),
+         "next"});
+}
+
 bool rbi_frame_data_valid(unsigned flags, const struct rbi_frame_data *data)
 {
     const bool more = (flags & RBI_FRAME_F_MORE) != 0;
@@ -121,6 +131,8 @@ const char *rbi_frame_check(const struct rbi_frame_header *header, const union r
         return on_line(body->ack.position) ? NULL : "position";
     case RBI_FRAME_CLOSE:
         return check_close(&body->close);
+    case RBI_FRAME_HOP:
+        return check_hop(&body->hop);
     default:
         return NULL;
     }

@@ -197,6 +197,23 @@ static void write_stream(struct rbi_writer *writer, const void *field)
     rbi_writer_u64(writer, id->number);
 }
 
+static const char *read_trace(struct rbi_reader *reader, void *field)
+{
+    struct rbi_trace_id *trace = field;
+    const unsigned char *bytes = NULL;
+    if (rbi_reader_bytes(reader, sizeof trace->bytes, &bytes) != 0) {
+        return too_short;
+    }
+    memcpy(trace->bytes, bytes, sizeof trace->bytes);
+    return NULL;
+}
+
+static void write_trace(struct rbi_writer *writer, const void *field)
+{
+    const struct rbi_trace_id *trace = field;
+    rbi_writer_bytes(writer, trace->bytes, sizeof trace->bytes);
+}
+
 static const char *read_endpoint(struct rbi_reader *reader, void *field)
 {
     struct rbi_frame_endpoint *endpoint = field;
@@ -356,6 +373,7 @@ static const struct {
     [RBI_FRAME_KIND_edge_list] = {read_edge_list, write_edge_list},
     [RBI_FRAME_KIND_envelope] = {read_envelope, write_envelope},
     [RBI_FRAME_KIND_stream] = {read_stream, write_stream},
+    [RBI_FRAME_KIND_trace] = {read_trace, write_trace},
     [RBI_FRAME_KIND_endpoint] = {read_endpoint, write_endpoint},
     [RBI_FRAME_KIND_item] = {read_item, write_item},
     [RBI_FRAME_KIND_rest] = {read_rest, write_rest},

@@ -29,6 +29,7 @@
       "u32 "                                                                                       \
       "| length of the path u8 | path | incarnation of the instance u32 | state u32 | health u32 " \
       "| weight u32 | reported u32 | set, idc, tags: length u8, 0..63 | bytes")                    \
+    X(trace, "16", "16 bytes")                                                                     \
     X(rest, "0..", "what is left of the body")
 
 enum rbi_frame_kind {

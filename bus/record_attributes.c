@@ -11,6 +11,7 @@
 #define PRIORITY_SHIFT 16U
 #define DIVERTED       (UINT64_C(1) << 18)
 #define UNSURE         (UINT64_C(1) << 19)
+#define FOLLOW         RBI_ATTRIBUTE_FOLLOW
 #define TAG_SHIFT      24U
 #define EPOCH_SHIFT    32U
 
@@ -81,7 +82,8 @@ unsigned char *rbi_attributes_encode(const struct rbi_attributes *attributes, un
     const size_t length = tag_length(attributes);
     at = put(at, (present & PRESENT_MASK) | (uint64_t)attributes->priority << PRIORITY_SHIFT |
                      (attributes->diverted ? DIVERTED : 0) | (attributes->unsure ? UNSURE : 0) |
-                     (uint64_t)length << TAG_SHIFT | (uint64_t)attributes->epoch << EPOCH_SHIFT);
+                     (attributes->follow ? FOLLOW : 0) | (uint64_t)length << TAG_SHIFT |
+                     (uint64_t)attributes->epoch << EPOCH_SHIFT);
     if ((present & RBI_ATTRIBUTE_METHOD) != 0) {
         at = put(at, attributes->method | (uint64_t)attributes->codec << 32 |
                          (uint64_t)attributes->schema << 48);
@@ -230,6 +232,7 @@ int rbi_attributes_decode(const struct rbi_record *record, struct rbi_attributes
     got.priority = head >> PRIORITY_SHIFT & RBI_PRIORITY_MAX;
     got.diverted = (head & DIVERTED) != 0;
     got.unsure = (got.present & RBI_ATTRIBUTE_ERROR) != 0 && (head & UNSURE) != 0;
+    got.follow = (got.present & RBI_ATTRIBUTE_TRACE) != 0 && (head & FOLLOW) != 0;
     got.epoch = (got.present & RBI_ATTRIBUTE_EPOCH) != 0 ? (uint16_t)(head >> EPOCH_SHIFT) : 0;
     const bool tagged = (got.present & RBI_ATTRIBUTE_TAG) != 0;
     const size_t length = tagged ? head >> TAG_SHIFT & 0xffU : 0;

@@ -9,7 +9,8 @@
  *           bits 16..17  priority
  *           bit  18      diverted: it is for another instance, which could not be reached
  *           bit  19      with ERROR: it may have been handled
- *           bits 20..23  zero when sent, ignored when received
+ *           bit  20      follow: each bridge on its way tells of it; with TRACE
+ *           bits 21..23  zero when sent, ignored when received
  *           bits 24..31  bytes of the tag
  *           bits 32..47  epoch, with RBI_ATTRIBUTE_EPOCH
  *           bits 48..63  zero when sent, ignored when received
@@ -42,6 +43,9 @@
 #define RBI_ATTRIBUTE_DEST     0x200U
 #define RBI_ATTRIBUTE_ORIGIN   0x400U
 
+/** Bit of word 0: the bridges on the way tell of it. */
+#define RBI_ATTRIBUTE_FOLLOW (UINT64_C(1) << 20)
+
 #define RBI_ATTRIBUTE_TAG_MAX    63U
 #define RBI_ATTRIBUTE_LABELS_MAX 4U
 #define RBI_PRIORITY_MAX         3U
@@ -55,6 +59,7 @@ struct rbi_attributes {
     uint8_t priority; /* 0 lowest, to RBI_PRIORITY_MAX */
     bool diverted;
     bool unsure;    /* with an error: it may have been handled, or may be yet */
+    bool follow;    /* each bridge on the way tells the sender's host; it has a trace */
     uint16_t epoch; /* low bits of the epoch of the cluster's snapshot that the sender chose by */
     uint32_t method;
     uint16_t codec;

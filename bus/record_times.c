@@ -15,12 +15,12 @@ static void shift(unsigned char *at, uint64_t delta_ns)
     memcpy(at, &word, sizeof word);
 }
 
-void rbi_record_shift_times(uint32_t meta, unsigned char *body, uint64_t size, uint64_t delta_ns)
+bool rbi_record_shift_times(uint32_t meta, unsigned char *body, uint64_t size, uint64_t delta_ns)
 {
     struct rbi_record record;
     if ((meta >> 8 & RBI_RECORD_ATTRIBUTES) == 0 ||
         rbi_record_parse(meta, body, size, &record) != 0 || record.attributes == NULL) {
-        return;
+        return false;
     }
     unsigned char *at = body + (record.attributes - body);
     uint64_t head = 0;
@@ -30,7 +30,7 @@ void rbi_record_shift_times(uint32_t meta, unsigned char *body, uint64_t size, u
     const unsigned before = 1U + ((head & RBI_ATTRIBUTE_METHOD) != 0 ? 1U : 0U) +
                             ((head & RBI_ATTRIBUTE_LABELS) != 0 ? 2U : 0U);
     if (before + (deadline ? 1U : 0U) + (sent ? 1U : 0U) > record.attribute_words) {
-        return;
+        return false;
     }
     at += (size_t)before * WORD;
     if (deadline) {
@@ -40,4 +40,5 @@ void rbi_record_shift_times(uint32_t meta, unsigned char *body, uint64_t size, u
     if (sent) {
         shift(at, delta_ns);
     }
+    return (head & RBI_ATTRIBUTE_FOLLOW) != 0;
 }

@@ -15,7 +15,8 @@
  * any. What cannot be parsed is left as it is: its receiver refuses it.
  * @param meta  from the commit word, or the frame
  * @param body  @p size bytes, 8-byte aligned, private: nobody else writes it meanwhile
+ * @return whether its attributes say that it is followed (bus/record_follow.h)
  */
-void rbi_record_shift_times(uint32_t meta, unsigned char *body, uint64_t size, uint64_t delta_ns);
+bool rbi_record_shift_times(uint32_t meta, unsigned char *body, uint64_t size, uint64_t delta_ns);
 
 #endif

@@ -104,7 +104,9 @@
     X(WAY, way, 85, 0)           /* daemon to bridge: which neighbour leads to a host */           \
     X(ROW_HOST, row_host, 86, 0) /* daemon */                                                      \
     X(ROW_WAY, row_way, 87, 0)   /* daemon */                                                      \
-    X(CONFIRM, confirm, 89, 0)   /* tool, then daemon to bridge: who is out of sight is gone */
+    X(CONFIRM, confirm, 89, 0)   /* tool, then daemon to bridge: who is out of sight is gone */    \
+    X(HOP, hop, 90, 0)           /* bridge, then daemon to tools: where a message came by */       \
+    X(FOLLOW, follow, 91, 0)     /* tool: to be told of the HOPs of one trace, for 30 s; OK */
 
 enum rbi_wire_type {
 #define RBI_WIRE_TYPE_ENUM(NAME, name, value, fds) RBI_WIRE_##NAME = (value),
@@ -518,6 +520,16 @@ struct rbi_data {
 #define RBI_WIRE_FIELDS_confirm(F)                                                                 \
     F(text, host, 1, 0)   /* empty: all hosts */                                                   \
     F(text, prefix, 2, 0) /* of paths; empty: all */
+#define RBI_WIRE_FIELDS_hop(F)                                                                     \
+    F(data, trace, 1, 1) /* 16 bytes */                                                            \
+    F(text, host, 2, 1)  /* that tells it */                                                       \
+    F(u8, what, 3, 1)    /* enum rbi_hop */                                                        \
+    F(u8, reply, 4, 0)   /* 1: the answer, on its way back */                                      \
+    F(text, next, 5, 0)  /* the neighbour that it goes to */                                       \
+    F(u64, age_ns, 6, 0)                                                                           \
+    F(u64, heard_ns, 7, 0) /* CLOCK_MONOTONIC of this host: when its bridge heard of it */         \
+    F(u32, uid, 8, 1)      /* of who has sent the message, or the request, on this host */
+#define RBI_WIRE_FIELDS_follow(F)   F(data, trace, 1, 1) /* 16 bytes */
 #define RBI_WIRE_FIELDS_stopping(F) F(text, text, 1, 0)
 #define RBI_WIRE_FIELDS_relink(F)                                                                  \
     F(u64, link_id, 1, 1) /* as the earlier daemon gave it */                                      \

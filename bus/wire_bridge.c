@@ -29,3 +29,11 @@ RBI_WIRE_TABLE(row_way);
 #define RBI_WIRE_OF rbi_wire_confirm
 RBI_WIRE_TABLE(confirm);
 #undef RBI_WIRE_OF
+
+#define RBI_WIRE_OF rbi_wire_hop
+RBI_WIRE_TABLE(hop);
+#undef RBI_WIRE_OF
+
+#define RBI_WIRE_OF rbi_wire_follow
+RBI_WIRE_TABLE(follow);
+#undef RBI_WIRE_OF

@@ -12,6 +12,7 @@
 #include "daemon/centre.h"
 #include "daemon/closer.h"
 #include "daemon/dry_run.h"
+#include "daemon/follow.h"
 #include "daemon/governance.h"
 #include "daemon/health.h"
 #include "daemon/hosts.h"
@@ -114,6 +115,7 @@ struct rbi_daemon {
     struct rbi_settle settle;
     struct rbi_hosts hosts;
     struct rbi_routes routes;
+    struct rbi_followers followers;
     struct rbi_bridge_process bridge;
     struct rbi_health_desk health;
     struct rbi_reported_desk reported;

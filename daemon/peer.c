@@ -115,6 +115,7 @@ static void peer_free(struct rbi_peer *peer)
     rbi_turn_peer_gone(peer);
     rbi_centre_peer_gone(peer);
     rbi_routes_peer_gone(peer);
+    rbi_follow_peer_gone(peer);
     peer->endpoint = rbi_endpoint_free(peer->endpoint);
     rbi_peer_out_deinit(peer);
     rbi_fdlist_deinit(&peer->fds);

@@ -57,6 +57,8 @@ static const struct request_entry {
     {RBI_WIRE_HOST, STAGE_GREETED, rbi_handle_host},
     {RBI_WIRE_EDGES, STAGE_GREETED, rbi_handle_edges},
     {RBI_WIRE_CONFIRM, STAGE_GREETED, rbi_handle_confirm},
+    {RBI_WIRE_HOP, STAGE_GREETED, rbi_handle_hop},
+    {RBI_WIRE_FOLLOW, STAGE_GREETED, rbi_handle_follow},
     {RBI_WIRE_PLACE, STAGE_REGISTERED, rbi_handle_place},
 };
 

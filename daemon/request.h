@@ -80,6 +80,8 @@ void rbi_handle_bridge(const struct rbi_request *request);
 void rbi_handle_host(const struct rbi_request *request);
 void rbi_handle_edges(const struct rbi_request *request);
 void rbi_handle_confirm(const struct rbi_request *request);
+void rbi_handle_hop(const struct rbi_request *request);
+void rbi_handle_follow(const struct rbi_request *request);
 void rbi_handle_proxy(const struct rbi_request *request);
 void rbi_handle_place(const struct rbi_request *request);
 void rbi_handle_who(const struct rbi_request *request);

@@ -12,6 +12,27 @@ _Static_assert(RINGBUS_TAG_MAX == RBI_ATTRIBUTE_TAG_MAX &&
 
 /* ---- sending ------------------------------------------------------------------------------ */
 
+static bool is_zero(const void *bytes, size_t size)
+{
+    const unsigned char *at = bytes;
+    while (size > 0 && *at == 0) {
+        at++;
+        size--;
+    }
+    return size == 0;
+}
+
+static int check_follow(struct ringbus *bus, const struct ringbus_message_options *options)
+{
+    if (options->follow > 1) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "follow is %u, expected 0 or 1", options->follow);
+    }
+    if (options->follow != 0 && is_zero(options->trace_id, sizeof options->trace_id)) {
+        return rbi_fail(bus, RINGBUS_E_ARGUMENT, "follow needs a trace_id: there is none");
+    }
+    return 0;
+}
+
 static int
 check_options(struct ringbus *bus, const struct ringbus_message_options *options, bool all)
 {
@@ -34,7 +55,7 @@ check_options(struct ringbus *bus, const struct ringbus_message_options *options
                         "the tag is not 1 to %d visible bytes of ASCII without comma",
                         RINGBUS_TAG_MAX);
     }
-    return 0;
+    return check_follow(bus, options);
 }
 
 int rbi_options_take(struct ringbus *bus,
@@ -52,16 +73,6 @@ int rbi_options_take(struct ringbus *bus,
     /* A caller built against another version knows fewer or more of them. */
     memcpy(out, given, rbi_min_u64(given->struct_size, sizeof *out));
     return check_options(bus, out, all);
-}
-
-static bool is_zero(const void *bytes, size_t size)
-{
-    const unsigned char *at = bytes;
-    while (size > 0 && *at == 0) {
-        at++;
-        size--;
-    }
-    return size == 0;
 }
 
 void rbi_attributes_inherit(const struct rbi_attributes *from, struct rbi_attributes *to)
@@ -92,6 +103,7 @@ say(const struct ringbus_message_options *options, uint64_t now_ns, struct rbi_a
     out->present = RBI_ATTRIBUTE_SENT;
     out->sent_ns = now_ns;
     out->priority = (uint8_t)options->priority;
+    out->follow = options->follow != 0;
     if (options->method != 0 || options->codec != 0 || options->schema != 0) {
         out->present |= RBI_ATTRIBUTE_METHOD;
         out->method = options->method;

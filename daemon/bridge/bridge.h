@@ -11,6 +11,7 @@
  *   session                one connection to a neighbour that speaks frames
  *   neighbour, fars        whom it may connect to; whom it knows, and the way there
  *   flood                  edges, told to everybody
+ *   follow                 messages whose way is told to their sender
  *   station                its word with the daemon of this host
  *   export, import_desk    instances, told to others and heard of
  *
@@ -19,6 +20,7 @@
 #include "bus/bridge_config.h"
 #include "daemon/bridge/conn.h"
 #include "daemon/bridge/desk.h"
+#include "daemon/bridge/follow.h"
 #include "daemon/list.h"
 #include "daemon/map.h"
 
@@ -75,6 +77,7 @@ struct rbi_bridge {
     struct rbi_export *export;
     struct rbi_import_desk *import;
     struct rbi_bridge_counters counters;
+    struct rbi_follow follow;
     uint64_t orphan_ns; /* as in the options */
     struct rbi_loop_timer orphan_timer;
 };

@@ -369,6 +369,9 @@ on_end_to_end(struct rbi_session *session, const struct rbi_frame_header *header
     case RBI_FRAME_DIR_ASK:
         on_dir_ask(session, &body.dir_ask);
         break;
+    case RBI_FRAME_HOP:
+        rbi_follow_on_hop(session->bridge, &body.hop);
+        break;
     default:
         on_dir_item(session, &body.dir_item);
         break;

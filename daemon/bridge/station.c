@@ -342,6 +342,13 @@ void rbi_station_host(struct rbi_station *station, const struct rbi_wire_host *h
     }
 }
 
+void rbi_station_hop(struct rbi_station *station, const struct rbi_wire_hop *hop)
+{
+    if (station->joined) {
+        (void)rbi_uplink_send(&station->uplink, RBI_WIRE_HOP, hop, NULL, 0);
+    }
+}
+
 /* ---- life -------------------------------------------------------------------------------- */
 
 int rbi_station_new(struct rbi_loop *loop,

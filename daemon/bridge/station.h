@@ -65,5 +65,7 @@ bool rbi_station_is_joined(const struct rbi_station *station);
 void rbi_station_edges(struct rbi_station *station, const struct rbi_frame_edges *edges);
 /** What is known of one host. */
 void rbi_station_host(struct rbi_station *station, const struct rbi_wire_host *host);
+/** Where a message that is followed has come by; for who follows it. */
+void rbi_station_hop(struct rbi_station *station, const struct rbi_wire_hop *hop);
 
 #endif

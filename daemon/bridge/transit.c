@@ -20,6 +20,7 @@ struct rbi_transit {
     struct rbi_bridge *bridge;
     struct rbi_far *to;               /* for the figures */
     struct rbi_transit_side sides[2]; /* the opener's, the other's */
+    struct rbi_follow_stream follow;
 };
 
 static struct rbi_transit_side *other(struct rbi_transit_side *side)
@@ -179,6 +180,8 @@ static void open_through(struct rbi_session *session,
         refuse(session, header, body, &full);
         return;
     }
+    transit->follow.hosts[0] = got.open.envelope.from;
+    transit->follow.hosts[1] = got.open.envelope.to;
     hand_on(next, header, body, 0, transit->sides[1].handle);
 }
 
@@ -307,6 +310,10 @@ void rbi_transit_on_frame(struct rbi_transit_side *side,
         return; /* nobody may send before OPENED */
     }
     side->transit->to->forwarded++;
+    if (RBI_UNLIKELY((header->flags & RBI_FRAME_F_FOLLOW) != 0) && header->type == RBI_FRAME_DATA) {
+        rbi_follow_transit(&side->transit->follow, side == &side->transit->sides[0] ? 0 : 1,
+                           out->session, header, frame + RBI_FRAME_HEADER);
+    }
     if (!send_or_keep(out, frame, RBI_FRAME_HEADER + header->size)) {
         close_cut(side);
         close_cut(out);

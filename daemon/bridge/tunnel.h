@@ -35,6 +35,7 @@ struct rbi_tunnel_in {
     bool active;
     bool reference; /* what comes is the payload, into the chunk */
     bool lent;
+    bool followed;
     uint32_t meta;
     uint64_t body_size;
     unsigned char *body; /* ours */
@@ -94,6 +95,7 @@ struct rbi_tunnel {
     uint32_t vain_looks; /* in a row, at an endpoint that reads nothing */
     uint64_t settled_seen;
     uint64_t shift_base; /* of records before all of these */
+    struct rbi_follow_memory follow;
     struct rbi_loop_timer timer;
     uint64_t records_out;
     uint64_t records_in;

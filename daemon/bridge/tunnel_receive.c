@@ -114,15 +114,19 @@ static void note_put(struct rbi_tunnel *tunnel, uint64_t body_size)
     rbi_stream_rx_put(rx, rbi_stream_next(rx->put, body_size));
 }
 
-static enum delivery put_small(struct rbi_tunnel *tunnel, const struct rbi_frame_data *data)
+static enum delivery
+put_small(struct rbi_tunnel *tunnel, const struct rbi_frame_data *data, bool followed)
 {
     static _Alignas(8) unsigned char body[RBI_FRAME_PART_MAX];
     memcpy(body, data->bytes.at, data->bytes.size);
-    rbi_record_shift_times(data->meta, body, data->size, rbi_bridge_now_ns(tunnel->bridge));
+    (void)rbi_record_shift_times(data->meta, body, data->size, rbi_bridge_now_ns(tunnel->bridge));
     const enum delivery result =
         delivery_of(rbi_half_put(tunnel->half, data->meta, body, data->size));
     if (result == DELIVERED) {
         note_put(tunnel, data->size);
+        if (RBI_UNLIKELY(followed)) {
+            (void)rbi_follow_tunnel(tunnel, RBI_FOLLOW_IN, data->meta, body, data->size, 0);
+        }
     }
     return result;
 }
@@ -143,7 +147,8 @@ static int make_room(struct rbi_tunnel_in *in, uint64_t size)
 }
 
 /* The beginning of a record that goes on. */
-static enum delivery begin(struct rbi_tunnel *tunnel, const struct rbi_frame_data *data)
+static enum delivery
+begin(struct rbi_tunnel *tunnel, const struct rbi_frame_data *data, bool followed)
 {
     struct rbi_tunnel_in *in = &tunnel->in;
     const bool by_reference = (data->meta >> 8 & RBI_RECORD_REF) != 0;
@@ -166,8 +171,10 @@ static enum delivery begin(struct rbi_tunnel *tunnel, const struct rbi_frame_dat
             return result == RBI_POOL_EMPTY ? FULL : delivery_of(result);
         }
     }
-    rbi_record_shift_times(data->meta, in->body, data->size, rbi_bridge_now_ns(tunnel->bridge));
+    (void)rbi_record_shift_times(data->meta, in->body, data->size,
+                                 rbi_bridge_now_ns(tunnel->bridge));
     in->active = true;
+    in->followed = followed;
     in->reference = in->lent = by_reference;
     in->meta = data->meta;
     in->body_size = data->size;
@@ -187,6 +194,9 @@ static enum delivery put_whole(struct rbi_tunnel *tunnel)
     if (delivery == DELIVERED) {
         in->lent = false;
         note_put(tunnel, in->body_size);
+        if (RBI_UNLIKELY(in->followed)) {
+            (void)rbi_follow_tunnel(tunnel, RBI_FOLLOW_IN, in->meta, in->body, in->body_size, 0);
+        }
         free_part(in);
     }
     return delivery;
@@ -234,10 +244,11 @@ static enum delivery deliver(struct rbi_tunnel *tunnel, const unsigned char *fra
         return BROKEN;
     }
     const bool by_reference = (data.meta >> 8 & RBI_RECORD_REF) != 0;
+    const bool followed = (header.flags & RBI_FRAME_F_FOLLOW) != 0;
     if ((header.flags & RBI_FRAME_F_MORE) == 0 && !by_reference) {
-        return put_small(tunnel, &data);
+        return put_small(tunnel, &data, followed);
     }
-    const enum delivery result = begin(tunnel, &data);
+    const enum delivery result = begin(tunnel, &data, followed);
     return result == DELIVERED && (header.flags & RBI_FRAME_F_MORE) == 0 ? put_whole(tunnel)
                                                                          : result;
 }

@@ -97,6 +97,17 @@ rest_of(struct rbi_tunnel *tunnel, const struct rbi_lane_record *record, struct 
     return result;
 }
 
+/* Before the record itself: what others tell of it comes behind what we do. */
+static unsigned follow_flag(struct rbi_tunnel *tunnel,
+                            const struct rbi_lane_record *record,
+                            const unsigned char *body,
+                            uint64_t now_ns)
+{
+    return rbi_follow_tunnel(tunnel, RBI_FOLLOW_OUT, record->meta, body, record->size, now_ns)
+               ? RBI_FRAME_F_FOLLOW
+               : 0;
+}
+
 static enum sent send_first(struct rbi_tunnel *tunnel, const struct rbi_lane_record *record)
 {
     static _Alignas(8) unsigned char body[RBI_FRAME_PART_MAX]; /* one thread, nobody calls back */
@@ -122,8 +133,13 @@ static enum sent send_first(struct rbi_tunnel *tunnel, const struct rbi_lane_rec
     }
     rbi_stream_tx_begin(tx, record->next);
     memcpy(body, record->body, part);
-    rbi_record_shift_times(record->meta, body, record->size, 0 - rbi_bridge_now_ns(tunnel->bridge));
-    rbi_frame_data_head(head, (more ? RBI_FRAME_F_MORE : 0) | ask_flag(tunnel), tunnel->peer_handle,
+    const uint64_t now_ns = rbi_bridge_now_ns(tunnel->bridge);
+    unsigned flags = more ? RBI_FRAME_F_MORE : 0;
+    if (RBI_UNLIKELY(rbi_record_shift_times(record->meta, body, record->size, 0 - now_ns) ||
+                     tunnel->follow.count != 0)) {
+        flags |= follow_flag(tunnel, record, body, now_ns);
+    }
+    rbi_frame_data_head(head, flags | ask_flag(tunnel), tunnel->peer_handle,
                         rbi_stream_mark(tx->pos), record->meta, (uint32_t)record->size,
                         (uint32_t)part);
     why = write_frame(tunnel, head, sizeof head, body, part);

@@ -3,6 +3,7 @@
 #include "daemon/ctl/json.h"
 #include "daemon/ctl/out.h"
 #include "daemon/ctl/session.h"
+#include "daemon/ctl/trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,10 @@ struct call {
     struct rbi_ctl_session session;
     const struct rbi_ctl_args *args;
     bool ended;
+    bool answered;
     int code;
+    struct rbi_ctl_trace trace;
+    char peer[RINGBUS_PATH_MAX + 1]; /* who has answered, or was to */
 };
 
 static const char *outcome_name(enum ringbus_outcome outcome)
@@ -76,6 +80,8 @@ static void on_reply(struct ringbus *bus, const struct ringbus_result *result, v
 {
     struct call *call = context;
     call->ended = true;
+    call->answered = result->outcome == RINGBUS_REPLIED || result->outcome == RINGBUS_FAILED;
+    (void)ringbus_format(bus, &result->peer, call->peer, sizeof call->peer);
     if (call->args->json) {
         print_json(bus, result);
         call->code =
@@ -95,6 +101,40 @@ static void on_reply(struct ringbus *bus, const struct ringbus_result *result, v
     }
 }
 
+static int send_and_wait(struct call *call,
+                         const struct ringbus_part *part,
+                         const struct ringbus_message_options *options)
+{
+    int r = ringbus_request_with(call->session.bus, &call->session.to, part, 1, options, on_reply,
+                                 call);
+    if (r < 0) {
+        return rbi_ctl_fail_bus(call->args, r, "not sent", ringbus_errmsg(call->session.bus));
+    }
+    while (!call->ended && !rbi_ctl_stopping()) {
+        r = rbi_ctl_session_step(&call->session, 1000);
+        if (r != RBI_CTL_OK) {
+            return r;
+        }
+    }
+    return call->ended ? call->code : rbi_ctl_fail(call->args, RBI_CTL_FAILED, "interrupted");
+}
+
+/* The same, and says where it came by. */
+static int send_and_follow(struct call *call,
+                           const struct ringbus_part *part,
+                           struct ringbus_message_options *options)
+{
+    int r = rbi_ctl_trace_init(&call->trace, call->args, options);
+    if (r != RBI_CTL_OK) {
+        return r;
+    }
+    r = send_and_wait(call, part, options);
+    (void)fflush(stdout);
+    rbi_ctl_trace_print(&call->trace, call->peer, call->answered);
+    rbi_ctl_trace_deinit(&call->trace);
+    return r;
+}
+
 static int request(struct call *call, const unsigned char *data, size_t size)
 {
     const struct ringbus_part part = {.data = data, .size = size};
@@ -108,18 +148,8 @@ static int request(struct call *call, const unsigned char *data, size_t size)
     if (r != RBI_CTL_OK) {
         return r;
     }
-    r = ringbus_request_with(call->session.bus, &call->session.to, &part, 1, &options, on_reply,
-                             call);
-    if (r < 0) {
-        return rbi_ctl_fail_bus(call->args, r, "not sent", ringbus_errmsg(call->session.bus));
-    }
-    while (!call->ended && !rbi_ctl_stopping()) {
-        r = rbi_ctl_session_step(&call->session, 1000);
-        if (r != RBI_CTL_OK) {
-            return r;
-        }
-    }
-    return call->ended ? call->code : rbi_ctl_fail(call->args, RBI_CTL_FAILED, "interrupted");
+    return (call->args->given & RBI_CTL_TRACE) != 0 ? send_and_follow(call, &part, &options)
+                                                    : send_and_wait(call, &part, &options);
 }
 
 int rbi_ctl_call(const struct rbi_ctl_args *args)

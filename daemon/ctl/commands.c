@@ -109,9 +109,14 @@ const struct rbi_ctl_command rbi_ctl_commands[] = {
      "content. Ends at --count messages, or at SIGINT or SIGTERM after all that was sent.\n",
      rbi_ctl_recv},
     {"call", "PATH[/INSTANCE]", 1, 1,
-     RBI_CTL_BUS | RBI_CTL_KEY | RBI_CTL_TAG | RBI_CTL_METHOD | RBI_CTL_LABELS,
+     RBI_CTL_BUS | RBI_CTL_KEY | RBI_CTL_TAG | RBI_CTL_METHOD | RBI_CTL_LABELS | RBI_CTL_TRACE,
      "sends standard input as a request, prints the reply",
-     "--timeout is for the receiver to be ready, and then again for the answer.\n", rbi_ctl_call},
+     "--timeout is for the receiver to be ready, and then again for the answer.\n"
+     "--trace follows request and reply from host to host, and says on standard error for each:\n"
+     "when this host heard of it, since the request was sent; the host, and what happened there;\n"
+     "how old the message was there, without its time on the wires that came before (of a reply:\n"
+     "since its request was sent). Hosts of earlier releases tell nothing.\n",
+     rbi_ctl_call},
     {"ping", "PATH[/INSTANCE]", 1, 1, RBI_CTL_BUS | RBI_CTL_COUNT | RBI_CTL_INTERVAL | RBI_CTL_KEY,
      "measures the round trip of empty requests",
      "Every answer counts, also the failure that an endpoint without a handler answers: both\n"
@@ -237,6 +242,7 @@ const struct rbi_ctl_option rbi_ctl_options[] = {
     {RBI_CTL_TTL, "--ttl", "TIME",
      "token: how long it is good, as in 90s, 30m, 1h, 7d; default 1h"},
     {RBI_CTL_KEY_FILE, "--key", "FILE", "token: the file of the key"},
+    {RBI_CTL_TRACE, "--trace", NULL, "shows each host that the message passes, and its reply"},
 };
 const unsigned rbi_ctl_option_count = (unsigned)RBI_ARRAY_SIZE(rbi_ctl_options);
 

@@ -30,6 +30,9 @@ static int wait_for(struct rbi_ctl_control *control, short events)
     struct pollfd pollfd = {.fd = control->sock, .events = events};
     for (;;) {
         uint64_t now_ns = rbi_ctl_now_ns();
+        if (now_ns >= control->deadline_ns && control->quiet) {
+            return RBI_CTL_TIMEOUT;
+        }
         if (now_ns >= control->deadline_ns) {
             return rbi_ctl_fail(control->args, RBI_CTL_TIMEOUT,
                                 "the daemon did not answer in time");
@@ -307,6 +310,28 @@ int rbi_ctl_control_exchange(struct rbi_ctl_control *control,
             return RBI_CTL_OK;
         }
     }
+    return r;
+}
+
+int rbi_ctl_control_next(struct rbi_ctl_control *control,
+                         enum rbi_wire_type type,
+                         uint64_t until_ns,
+                         union rbi_wire_body *body)
+{
+    const uint64_t deadline_ns = control->deadline_ns;
+    struct rbi_wire_header header = {.type = 0};
+    int r = RBI_CTL_OK;
+    control->deadline_ns = until_ns;
+    control->quiet = true;
+    while (r == RBI_CTL_OK && header.type != type) {
+        r = message_next(control, &header, body);
+        const int fd = r == RBI_CTL_OK ? fd_take(control, &header) : -1;
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
+    control->quiet = false;
+    control->deadline_ns = deadline_ns;
     return r;
 }
 

@@ -19,6 +19,7 @@ struct rbi_ctl_control {
     unsigned protocol; /* that the daemon has chosen */
     uint32_t serial;
     uint64_t deadline_ns;
+    bool quiet; /* the deadline is nothing to complain of */
     struct rbi_wire_stream stream;
     /* Received descriptors, owned, in the order of their frames. */
     int fds[RBI_CTL_FDS_MAX];
@@ -69,6 +70,17 @@ RBI_MUST_CHECK int rbi_ctl_control_exchange(struct rbi_ctl_control *control,
                                             unsigned *answer_type,
                                             union rbi_wire_body *answer,
                                             int *answer_fd);
+
+/**
+ * Waits for the next message of a type, and drops others.
+ * @retval RBI_CTL_OK       @p body is filled
+ * @retval RBI_CTL_TIMEOUT  none came until @p until_ns; not complained of
+ * @return else an exit code; complains itself
+ */
+RBI_MUST_CHECK int rbi_ctl_control_next(struct rbi_ctl_control *control,
+                                        enum rbi_wire_type type,
+                                        uint64_t until_ns,
+                                        union rbi_wire_body *body);
 
 /** Called for each EVENT that comes between. */
 typedef void (*rbi_ctl_event_fn)(void *context, const struct rbi_wire_event *event);

@@ -53,6 +53,7 @@ enum rbi_ctl_exit {
 #define RBI_CTL_TARGET   0x2000000U
 #define RBI_CTL_TTL      0x4000000U
 #define RBI_CTL_KEY_FILE 0x8000000U /* --key of token */
+#define RBI_CTL_TRACE    0x80000000U
 
 /* Ten years. */
 #define RBI_CTL_TTL_MAX_S (UINT64_C(3660) * 86400)

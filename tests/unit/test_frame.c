@@ -129,7 +129,7 @@ static void test_frame_appended_and_unknown_are_skipped(void **state)
         assert_memory_equal(&body, &known, sizeof body);
     }
     const size_t size = copy(RBI_FRAME_PING, frame);
-    frame[4] = RBI_FRAME_DIR_ITEM + 1;
+    frame[4] = RBI_FRAME_HOP + 1;
     assert_int_equal(decode(frame, size, &body, NULL), RBI_FRAME_UNKNOWN);
     assert_string_equal(rbi_frame_type_name(frame[4]), "?");
 }
@@ -190,6 +190,13 @@ static const struct change wrong[] = {
     {RBI_FRAME_DIR_ITEM, 44, 26, "DIR_ITEM: item out of range"},  /* of a cluster only */
     {RBI_FRAME_DIR_ITEM, 93, 64, "DIR_ITEM: item too short"},     /* set */
     {RBI_FRAME_DIR_ITEM, 94, 0, "DIR_ITEM: item out of range"},
+    {RBI_FRAME_HOP, 36, 0, "HOP: host out of range"},
+    {RBI_FRAME_HOP, 41, 0, "HOP: what out of range"},
+    {RBI_FRAME_HOP, 41, 4, "HOP: what out of range"},
+    {RBI_FRAME_HOP, 41, RBI_HOP_PUT, "HOP: next out of range"}, /* it goes nowhere from there */
+    {RBI_FRAME_HOP, 42, 2, "HOP: reply out of range"},
+    {RBI_FRAME_HOP, 44, 'A', "HOP: next out of range"},
+    {RBI_FRAME_HOP, 43, 6, "HOP: age_ns too short"}, /* a byte of it is taken for the name's */
 };
 
 static void test_frame_values_out_of_range_are_refused(void **state)

@@ -188,6 +188,20 @@ static void test_frame_of_the_directory(void **state)
     expect((struct rbi_frame_header){.type = RBI_FRAME_DIR_ITEM}, &item);
 }
 
+static void test_frame_of_what_is_followed(void **state)
+{
+    (void)state;
+    struct rbi_frame_hop hop = {.envelope = {.from = BETA, .to = ALPHA, .hops = 8},
+                                .what = RBI_HOP_FORWARD,
+                                .age_ns = 49999};
+    for (unsigned i = 0; i < sizeof hop.trace.bytes; i++) {
+        hop.trace.bytes[i] = (unsigned char)(0xa0 + i);
+    }
+    rbi_frame_host_set(&hop.host, "beta");
+    rbi_frame_text_set(&hop.next, "gamma");
+    expect((struct rbi_frame_header){.type = RBI_FRAME_HOP}, &hop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +209,7 @@ int main(void)
         cmocka_unit_test(test_frame_of_the_life_of_a_stream),
         cmocka_unit_test(test_frame_of_records),
         cmocka_unit_test(test_frame_of_the_directory),
+        cmocka_unit_test(test_frame_of_what_is_followed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

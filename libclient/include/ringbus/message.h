@@ -123,6 +123,13 @@ struct ringbus_message_options {
      * that it serves; cluster 0: to whom the broker's address stands for (docs/guide/brokers.md).
      */
     struct ringbus_addr dest;
+    /**
+     * 1: each bridge that the message passes on its way to another host, and its reply on the way
+     * back, tells this host where it came by: `ringbusctl call --trace` shows that. It needs a
+     * trace_id. Nested messages do not inherit it. For a message now and then: each bridge tells
+     * of 100 a second.
+     */
+    unsigned follow;
 };
 
 typedef void (*ringbus_message_fn)(struct ringbus *bus,
