@@ -132,7 +132,7 @@ static void test_on_one_host_it_says_that_nothing_left(void **state)
     assert_non_null(strstr(out, "{\"left_host\":false}"));
 }
 
-/* ---- an application, and a follower of its own ------------------------------------------------ */
+/* ---- an application, and a follower of its own --------------------------------------------- */
 
 static struct raw follower;
 static struct node node;
