@@ -28,9 +28,11 @@ static int setup(void **state)
     /* Each denies something: alpha its own lobby/2, beta whoever asks from another host. */
     static const struct hosts_options options = {
         .count = 2,
-        .rest_of = {"rights: {rules: [{id: not-this-one, action: deny, verbs: [connect], "
+        .rest_of = {"daemon: {return_time: 10ms}\nrights: {rules: [{id: not-this-one, action: "
+                    "deny, verbs: [connect], "
                     "from: " LOBBY "/2, to: " BATTLE "/*}]}",
-                    "rights: {rules: [{id: no-strangers, action: deny, verbs: [connect], "
+                    "daemon: {return_time: 10ms}\nrights: {rules: [{id: no-strangers, action: "
+                    "deny, verbs: [connect], "
                     "host: alpha, to: " SECRET "/*}]}"}};
     (void)state;
     bus_shared_reset();

@@ -19,7 +19,7 @@ static const struct cluster *at(unsigned index)
 
 static int setup(void **state)
 {
-    static const struct hosts_options options = {.count = 2};
+    static const struct hosts_options options = {.count = 2, .rest = "daemon: {return_time: 10ms}"};
     (void)state;
     hosts_up(&hosts, &options);
     return 0;

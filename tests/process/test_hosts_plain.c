@@ -25,7 +25,9 @@ static const struct cluster *at(unsigned index)
 static int setup(void **state)
 {
     static const struct hosts_options options = {
-        .count = 2, .rest = "clusters: [{match: \"/**\", balance: {keyless: rr}}]"};
+        .count = 2,
+        .rest =
+            "daemon: {return_time: 10ms}\nclusters: [{match: \"/**\", balance: {keyless: rr}}]"};
     (void)state;
     bus_shared_reset();
     hosts_up(&hosts, &options);

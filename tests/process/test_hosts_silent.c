@@ -46,7 +46,8 @@ static void on_numbered(struct node *node, const struct ringbus_message *message
 /* @param ping_ms  how often the endpoints ask each other */
 static void up_with(const char *bridge, uint32_t ping_ms)
 {
-    const struct hosts_options options = {.count = 2, .bridge = bridge};
+    const struct hosts_options options = {
+        .count = 2, .bridge = bridge, .rest = "daemon: {return_time: 10ms}"};
     hosts_up(&hosts, &options);
     next = sent = wrong = 0;
     a = (struct node){.bus = NULL};
@@ -266,6 +267,7 @@ static void test_a_host_that_reads_nothing_holds_up_its_own_senders_only(void **
 {
     static const struct hosts_options options = {
         .count = 3, /* none is on the way to another */
+        .rest = "daemon: {return_time: 10ms}",
         .bridge = "  ping_interval: 10s\n  unreachable_after: 60s\n  window: 64KiB\n"
                   "  transit: false"};
     const uint64_t count = 3000;
