@@ -46,35 +46,59 @@ static struct rbi_follower *place_of(const struct rbi_request *request)
     return place;
 }
 
+static bool may_administer(struct rbi_peer *peer)
+{
+    struct rbi_text why;
+    return rbi_rights_may_path(peer, RBI_ACL_ADMIN, "/", 1, &why);
+}
+
+/** Whether it leaves others room to follow something too. */
+static bool is_modest(const struct rbi_request *request)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < RBI_FOLLOWERS_MAX; i++) {
+        const struct rbi_peer *peer = request->daemon->followers.items[i].peer;
+        count += peer && peer->uid == request->peer->uid ? 1U : 0U;
+    }
+    return count < RBI_FOLLOWERS_OF_USER || may_administer(request->peer);
+}
+
+/** A free place becomes its own. @return false: it has been told why not */
+static bool take_place(const struct rbi_request *request, struct rbi_follower *follower)
+{
+    struct rbi_charge charge = {.user = NULL};
+    struct rbi_text why;
+    const int result = rbi_quota_charge(&request->daemon->quota, request->peer->actor,
+                                        RBI_QUOTA_WATCHES, 1, &charge, &why);
+    if (result > 0) {
+        rbi_request_refuse_quota(request, &why);
+    } else if (result < 0) {
+        rbi_request_refuse_errno(request, "follow", result);
+    } else {
+        *follower = (struct rbi_follower){.peer = request->peer, .charge = charge};
+        memcpy(follower->trace.bytes, request->body->follow.trace.bytes,
+               sizeof(follower->trace.bytes));
+    }
+    return result == 0;
+}
+
 void rbi_handle_follow(const struct rbi_request *request)
 {
     const struct rbi_data *trace = &request->body->follow.trace;
-    struct rbi_charge charge = {.user = NULL};
-    struct rbi_text why;
     if (trace->length != sizeof(struct rbi_trace_id)) {
         rbi_request_refuse(request, RBI_CODE_ARGUMENT, "trace: not 16 bytes");
         return;
     }
     struct rbi_follower *follower = place_of(request);
-    if (!follower) {
+    if (!follower || (!follower->peer && !is_modest(request))) {
         rbi_request_refuse(request, RBI_CODE_QUOTA,
-                           "%u traces are followed now: wait until one of them is not any more",
-                           RBI_FOLLOWERS_MAX);
+                           "%u traces are followed at a time, and %u for each user: wait until one "
+                           "of them is not any more",
+                           RBI_FOLLOWERS_MAX, RBI_FOLLOWERS_OF_USER);
         return;
     }
-    if (!follower->peer) {
-        const int result = rbi_quota_charge(&request->daemon->quota, request->peer->actor,
-                                            RBI_QUOTA_WATCHES, 1, &charge, &why);
-        if (result > 0) {
-            rbi_request_refuse_quota(request, &why);
-            return;
-        }
-        if (result < 0) {
-            rbi_request_refuse_errno(request, "follow", result);
-            return;
-        }
-        *follower = (struct rbi_follower){.peer = request->peer, .charge = charge};
-        memcpy(follower->trace.bytes, trace->bytes, sizeof(follower->trace.bytes));
+    if (!follower->peer && !take_place(request, follower)) {
+        return;
     }
     follower->until_ns = rbi_loop_now_ns(request->daemon->loop) + RBI_FOLLOW_FOR_NS;
     rbi_request_ok(request, 0);
@@ -82,8 +106,7 @@ void rbi_handle_follow(const struct rbi_request *request)
 
 static bool may_hear(struct rbi_peer *peer, const struct rbi_wire_hop *hop)
 {
-    struct rbi_text why;
-    return peer->uid == hop->uid || rbi_rights_may_path(peer, RBI_ACL_ADMIN, "/", 1, &why);
+    return peer->uid == hop->uid || may_administer(peer);
 }
 
 void rbi_handle_hop(const struct rbi_request *request)
