@@ -247,7 +247,8 @@ static size_t data(struct peer *peer, unsigned char *out)
         const uint64_t word = below(3) == 0 ? below(100) : bus_random(&seed);
         memcpy(bytes + i, &word, part - i < 8 ? part - i : 8);
     }
-    rbi_frame_data_head(out, part < size ? RBI_FRAME_F_MORE : 0, peer->handle,
+    const unsigned follow = below(4) == 0 ? RBI_FRAME_F_FOLLOW : 0;
+    rbi_frame_data_head(out, (part < size ? RBI_FRAME_F_MORE : 0) | follow, peer->handle,
                         rbi_stream_mark(near(peer->pos)), meta, size, part);
     memcpy(out + RBI_FRAME_DATA_HEAD, bytes, part);
     peer->size = part < size ? size : 0;
@@ -316,7 +317,7 @@ static size_t of_host(struct peer *peer, unsigned char *out)
     static union rbi_frame_body body;
     struct rbi_frame_header header = {.type = RBI_FRAME_EDGES};
     memset(&body, 0, sizeof body);
-    switch (below(4)) {
+    switch (below(5)) {
     case 0:
         body.edges.origin = below(2) == 0 ? rbi_host_id("alpha", 5) : rbi_host_id("beta", 4);
         body.edges.incarnation = peer->life;
@@ -338,6 +339,14 @@ static size_t of_host(struct peer *peer, unsigned char *out)
         header.type = RBI_FRAME_PONG;
         body.pong.id = near(1);
         body.pong.sent_ns = bus_random(&seed);
+        break;
+    case 3:
+        header.type = RBI_FRAME_HOP; /* of a message that nobody has sent */
+        body.hop.envelope = envelope();
+        body.hop.what = (uint8_t)below(5);
+        body.hop.reply = (uint8_t)below(3);
+        rbi_frame_host_set(&body.hop.host, below(2) == 0 ? "alpha" : "beta");
+        rbi_frame_text_set(&body.hop.next, below(2) == 0 ? "" : "gamma");
         break;
     default:
         return hello(peer, out); /* a second one */

@@ -251,6 +251,38 @@ static void test_options_are_checked(void **state)
     close_node();
 }
 
+/*
+ * Each bridge tells of 100 a second, and the origin's of 64 steps of one trace; messages go on all
+ * the same. What is told of is no more than is followed.
+ */
+static void test_what_is_told_is_bounded(void **state)
+{
+    const struct ringbus_part part = {.data = "x", .size = 1};
+    const struct ringbus_message_options marked = options_of(99, 1);
+    const struct ringbus_message_options plain = options_of(100, 0);
+    struct raw_message message;
+    struct node *const nodes[] = {&node};
+    const uint64_t until_ms = test_now_ms() + NODE_MS;
+    unsigned told = 0;
+    (void)state;
+    open_node();
+    follow(99);
+    while (hosts_log_count(&hosts, 0, "event=hops_dropped") == 0) {
+        for (unsigned i = 0; i < 500; i++) {
+            const int result = ringbus_send_with(node.bus, &addr, &part, 1, &marked);
+            assert_true(result == 1 || result == RINGBUS_E_FULL);
+        }
+        nodes_step(nodes, 1);
+        assert_true(test_now_ms() < until_ms);
+    }
+    request("x", 1, &plain); /* behind all of them */
+    while (raw_receive(&follower, &message, 200) == 0) {
+        told += message.header.type == RBI_WIRE_HOP ? 1U : 0U;
+    }
+    assert_true(told > 0 && told <= 64);
+    close_node();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +291,8 @@ int main(void)
         cmocka_unit_test(test_requests_of_all_sizes_are_followed),
         cmocka_unit_test(test_what_is_not_followed_is_not_told_of),
         cmocka_unit_test(test_options_are_checked),
+        cmocka_unit_test(
+            test_what_is_told_is_bounded), /* behind it, nothing is told for a second */
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
