@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define SETTLE_MS   5000U
-#define START_LOOKS 10U
+#define START_LOOKS 60U
 /* Of the daemon, about one victim. */
 #define LOG_LINES_MAX 5U
 
@@ -49,17 +49,25 @@ void sweep_say_where(void)
     }
 }
 
-/* Each question is a connection, which the daemon may close after the next look. */
+/*
+ * Each question is a connection, which the daemon may close after the next look; and what partners
+ * have told the daemon last, as where their figures are, it may have read only then. So as it was
+ * at the quietest of a row of looks that see no other change.
+ */
 void sweep_take_quiet(struct holding *out)
 {
     partners_settle();
     holding_take(cluster, out);
-    for (unsigned i = 0; i < START_LOOKS; i++) {
+    for (unsigned same = 0; same < START_LOOKS; same++) {
         struct holding again;
         test_sleep_ms(2);
+        partners_run();
         holding_take(cluster, &again);
-        if (again.daemon.process.fds < out->daemon.process.fds) {
+        if (again.daemon.process.memfd_maps != out->daemon.process.memfd_maps ||
+            again.own.memfd_maps != out->own.memfd_maps ||
+            again.daemon.process.fds < out->daemon.process.fds) {
             *out = again;
+            same = 0;
         }
     }
 }
