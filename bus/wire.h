@@ -528,7 +528,7 @@ struct rbi_data {
     F(text, next, 5, 0)  /* the neighbour that it goes to */                                       \
     F(u64, age_ns, 6, 0)                                                                           \
     F(u64, heard_ns, 7, 0) /* CLOCK_MONOTONIC of this host: when its bridge heard of it */         \
-    F(u32, uid, 8, 1)      /* of who has sent the message, or the request, on this host */
+    F(u32, uid, 8, 1)      /* of its sender, or its request's, here; UINT32_MAX: unsaid */
 #define RBI_WIRE_FIELDS_follow(F)   F(data, trace, 1, 1) /* 16 bytes */
 #define RBI_WIRE_FIELDS_stopping(F) F(text, text, 1, 0)
 #define RBI_WIRE_FIELDS_relink(F)                                                                  \

@@ -10,6 +10,7 @@
 #include "bus/record.h"
 #include "bus/stream_window.h"
 #include "support/hosts.h"
+#include "support/raw.h"
 #include "support/test.h"
 
 #include <arpa/inet.h>
@@ -49,6 +50,7 @@ struct peer {
     unsigned char in[RBI_FRAME_MAX];
     size_t in_size;
     unsigned opened;
+    unsigned ponged;
 };
 
 static unsigned opened_in_all;
@@ -119,6 +121,7 @@ static void peer_connect(struct peer *peer)
     peer->handle = 0;
     peer->in_size = 0;
     peer->opened = 0;
+    peer->ponged = 0;
     peer->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK(peer->fd >= 0);
     CHECK(connect(peer->fd, (const struct sockaddr *)(const void *)&address, sizeof address) == 0);
@@ -159,6 +162,8 @@ static void on_frame(struct peer *peer, const struct rbi_frame_header *header)
         opened_in_all++;
     } else if (header->type == RBI_FRAME_ACK) {
         peer->granted = body.ack.granted;
+    } else if (header->type == RBI_FRAME_PONG) {
+        peer->ponged++;
     }
 }
 
@@ -490,10 +495,46 @@ static void test_bytes_that_are_no_frames_end_the_connection(void **state)
     assert_true(hosts_log_count(&hosts, 0, "event=host_broke_the_rules") >= 15);
 }
 
+/* Steps of a message that nobody of alpha has sent are told to nobody, though one waits for them. */
+static void test_steps_of_no_message_are_told_to_nobody(void **state)
+{
+    static unsigned char frame[RBI_FRAME_MAX];
+    static struct peer peer;
+    const struct rbi_wire_follow follow = {.trace = {.length = 16}};
+    struct rbi_frame_hop hop = {.envelope = envelope(), .what = RBI_HOP_PUT};
+    const struct rbi_frame_ping ping = {.id = 1};
+    const uint64_t until_ms = test_now_ms() + NODE_MS;
+    struct raw follower;
+    struct raw_message message;
+    (void)state;
+    assert_int_equal(raw_connect(&follower, hosts.host[0].cluster.socket), 0);
+    assert_int_equal(raw_hello(&follower), 0);
+    assert_int_equal(raw_send(&follower, RBI_WIRE_FOLLOW, &follow, NULL, 0), 0);
+    assert_int_equal(raw_expect(&follower, RBI_WIRE_OK, &message, RAW_TIMEOUT_MS), 0);
+    peer_connect(&peer);
+    CHECK(peer_send(&peer, frame, hello(&peer, frame)));
+    rbi_frame_host_set(&hop.host, "beta");
+    for (unsigned i = 0; i < 1000; i++) {
+        struct rbi_frame_header header = {.type = RBI_FRAME_HOP};
+        CHECK(peer_send(&peer, frame, rbi_frame_encode(&header, &hop, frame)));
+    }
+    struct rbi_frame_header header = {.type = RBI_FRAME_PING};
+    CHECK(peer_send(&peer, frame, rbi_frame_encode(&header, &ping, frame)));
+    while (peer.ponged == 0) {
+        CHECK(peer_read(&peer) && test_now_ms() < until_ms);
+    }
+    assert_true(raw_silent(&follower, 300));
+    (void)close(peer.fd);
+    raw_close(&follower);
+    all_is_well();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_bytes_that_are_no_frames_end_the_connection, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_steps_of_no_message_are_told_to_nobody, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(
             test_frames_against_the_rules_end_their_stream_or_connection, setup, teardown),
