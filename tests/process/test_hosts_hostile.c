@@ -495,7 +495,7 @@ static void test_bytes_that_are_no_frames_end_the_connection(void **state)
     assert_true(hosts_log_count(&hosts, 0, "event=host_broke_the_rules") >= 15);
 }
 
-/* Steps of a message that nobody of alpha has sent are told to nobody, though one waits for them. */
+/* Steps of a message that nobody has sent are told to nobody, though one waits for them. */
 static void test_steps_of_no_message_are_told_to_nobody(void **state)
 {
     static unsigned char frame[RBI_FRAME_MAX];
