@@ -8,14 +8,17 @@
 #include "support/raw.h"
 #include "support/test.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SERVER "/Game/eu/pc/w1/core/battle/1"
 
 static struct hosts hosts;
-static pid_t server;
+static struct node server;
 
 struct step {
     const char *host;
@@ -40,30 +43,20 @@ static void on_request(struct node *node, const struct ringbus_message *message)
     CHECK(ringbus_reply(node->bus, &message->reply_to, message->data, message->size, 0) == 1);
 }
 
-static void serve(const struct cluster *cluster, void *context)
-{
-    struct node node = {.on_message = on_request};
-    struct node *const nodes[] = {&node};
-    (void)context;
-    node_open(&node, cluster, SERVER);
-    for (;;) {
-        nodes_step(nodes, 1);
-    }
-}
-
 static int setup(void **state)
 {
     const struct hosts_options options = {.count = 3, .chain = true};
     (void)state;
     hosts_up(&hosts, &options);
-    server = hosts_child_start(serve, &hosts.host[2].cluster, NULL);
+    server = (struct node){.on_message = on_request};
+    node_open(&server, &hosts.host[2].cluster, SERVER);
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    child_kill(server);
+    node_close(&server);
     hosts_down(&hosts);
     return 0;
 }
@@ -78,7 +71,19 @@ static void call(unsigned host, const char *options, const char *payload, char *
                    payload, RINGBUSCTL_PATH, hosts.host[host].cluster.socket, options, SERVER);
     FILE *pipe = popen(command, "r"); /* NOLINT(cert-env33-c) */
     assert_non_null(pipe);
-    const size_t length = fread(out, 1, size - 1, pipe);
+    struct node *const nodes[] = {&server};
+    const uint64_t until_ms = test_now_ms() + 3 * NODE_MS;
+    const int fd = fileno(pipe);
+    size_t length = 0;
+    ssize_t n = -1;
+    assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+    while (n != 0 && length < size - 1) {
+        nodes_step(nodes, 1);
+        n = read(fd, out + length, size - 1 - length);
+        assert_true(n >= 0 || errno == EAGAIN);
+        length += n > 0 ? (size_t)n : 0;
+        assert_true(test_now_ms() < until_ms);
+    }
     out[length] = '\0';
     const int status = pclose(pipe);
     if (status != 0) {
@@ -161,7 +166,7 @@ static void request(const void *data, size_t size, const struct ringbus_message_
     const unsigned replies = node.replies[RINGBUS_REPLIED];
     assert_int_equal(
         ringbus_request_with(node.bus, &addr, &part, 1, options, node_on_result, &node), 1);
-    RUN_UNTIL(node.replies[RINGBUS_REPLIED] == replies + 1, NODE_MS, &node);
+    RUN_UNTIL(node.replies[RINGBUS_REPLIED] == replies + 1, NODE_MS, &node, &server);
 }
 
 static void expect_steps(unsigned trace, unsigned count)
@@ -189,7 +194,7 @@ static void open_node(void)
     options.pool[0] = (struct ringbus_pool_class){.chunk_bytes = 256 * 1024, .count = 4};
     node = (struct node){.on_message = NULL};
     node_open_with(&node, &options);
-    addr = node_target(&node, SERVER, 1, NULL);
+    addr = node_target(&node, SERVER, 1, &server);
     assert_int_equal(raw_connect(&follower, hosts.host[0].cluster.socket), 0);
     assert_int_equal(raw_hello(&follower), 0);
 }
@@ -261,7 +266,7 @@ static void test_what_is_told_is_bounded(void **state)
     const struct ringbus_message_options marked = options_of(99, 1);
     const struct ringbus_message_options plain = options_of(100, 0);
     struct raw_message message;
-    struct node *const nodes[] = {&node};
+    struct node *const nodes[] = {&node, &server};
     const uint64_t until_ms = test_now_ms() + NODE_MS;
     unsigned told = 0;
     (void)state;
@@ -272,7 +277,7 @@ static void test_what_is_told_is_bounded(void **state)
             const int result = ringbus_send_with(node.bus, &addr, &part, 1, &marked);
             assert_true(result == 1 || result == RINGBUS_E_FULL);
         }
-        nodes_step(nodes, 1);
+        nodes_step(nodes, 2);
         assert_true(test_now_ms() < until_ms);
     }
     request("x", 1, &plain); /* behind all of them */
