@@ -42,16 +42,21 @@ static unsigned ask_flag(struct rbi_tunnel *tunnel)
                : 0;
 }
 
+/* struct iovec serves reading as well, and knows no const. */
+static struct iovec piece_of(const void *at, size_t size)
+{
+    struct iovec piece = {.iov_len = size};
+    memcpy(&piece.iov_base, &at, sizeof at);
+    return piece;
+}
+
 static enum sent write_frame(struct rbi_tunnel *tunnel,
                              const void *head,
                              size_t head_size,
                              const unsigned char *part,
                              size_t part_size)
 {
-    const struct iovec pieces[] = {
-        {.iov_base = (void *)(uintptr_t)head, .iov_len = head_size},
-        {.iov_base = (void *)(uintptr_t)part, .iov_len = part_size},
-    };
+    const struct iovec pieces[] = {piece_of(head, head_size), piece_of(part, part_size)};
     if (rbi_conn_writev(tunnel->session->conn, pieces, part_size > 0 ? 2 : 1) < 0) {
         return NO_ROOM; /* or it has ended, and cuts us soon */
     }
