@@ -11,9 +11,12 @@ hosts_pids=""
 hosts_export="/Demo/**"
 hosts_more="" # of the section bridge: lines that begin with two spaces
 
-# Whether network namespaces can be made here, and removed.
+# Whether network namespaces can be made here, entered, and removed.
 hosts_may_split() {
-    [ "$(id -u)" = 0 ] && command -v ip >/dev/null && ip netns add "rb$$.t" 2>/dev/null && ip netns del "rb$$.t"
+    [ "$(id -u)" = 0 ] && command -v ip >/dev/null && ip netns add "rb$$.t" 2>/dev/null || return 1
+    entered=0
+    ip netns exec "rb$$.t" true 2>/dev/null || entered=1
+    ip netns del "rb$$.t" && return $entered
 }
 
 hosts_split() {

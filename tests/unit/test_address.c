@@ -8,6 +8,7 @@
 #include "support/test.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <string.h>
 
 static void check(const char *text, const char *node, const char *port, bool numeric)
@@ -100,6 +101,17 @@ static struct answer look_up(struct rbi_loop *loop, const char *text)
     return answer;
 }
 
+/* Not so in a tree without /etc/hosts. */
+static bool knows_localhost(void)
+{
+    struct addrinfo *found = NULL;
+    if (getaddrinfo("localhost", NULL, NULL, &found) != 0) {
+        return false;
+    }
+    freeaddrinfo(found);
+    return true;
+}
+
 static void test_names_are_looked_up_beside_the_loop(void **state)
 {
     (void)state;
@@ -107,9 +119,13 @@ static void test_names_are_looked_up_beside_the_loop(void **state)
     char text[RBI_BRIDGE_ADDRESS_MAX + 1];
     assert_int_equal(rbi_loop_new(&loop, RBI_LOOP_EPOLL), 0);
     struct answer answer = look_up(loop, "localhost:7740");
-    assert_true(answer.count >= 1);
-    rbi_address_text(&answer.first, text);
-    assert_true(strcmp(text, "127.0.0.1:7740") == 0 || strcmp(text, "[::1]:7740") == 0);
+    if (knows_localhost()) {
+        assert_true(answer.count >= 1);
+        rbi_address_text(&answer.first, text);
+        assert_true(strcmp(text, "127.0.0.1:7740") == 0 || strcmp(text, "[::1]:7740") == 0);
+    } else {
+        assert_true(answer.count < 0);
+    }
     /* No name can be that; nobody is asked. */
     answer = look_up(loop, "-.-..invalid:1");
     assert_true(answer.count < 0);
