@@ -57,7 +57,7 @@ const struct bench_bar bench_bars[] = {
     AT_MOST("link-memory", "ringbus", "descriptors", "busy", 3, "a side"),
     AT_MOST("link-memory", "ringbus", "mappings", "busy", 3, "a side"),
     AT_MOST("link-memory", "ringbus", "resident", "busy", 24, "KiB a side"),
-    RATIO_AT_MOST("hosts-round-trip", "ringbus-hosts", "64 B", "sleep", 2.3, "x bare TLS"),
+    RATIO_AT_MOST("hosts-round-trip", "ringbus-hosts", "64 B", "sleep", 1.3, "x bare TLS"),
     AT_LEAST("hosts-one-way", "ringbus-hosts", "64 B", "sleep", 1, 1, "M/s"),
     RATIO_AT_LEAST("hosts-one-way", "ringbus-hosts", "64 KiB", "sleep", 0.8, "x bare TLS"),
     AT_MOST("syscalls", "ringbus", "48 B", "busy", 0, "a message"),

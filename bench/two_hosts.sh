@@ -9,6 +9,7 @@ folder=$(cd "$2" && pwd)
 . "$top/examples/hosts.sh"
 hosts_may_split() { false; } # what is measured is the bridge, not a network
 hosts_export="/Bench/**"
+
 hosts_start
 for host in alpha beta; do ln -s "$work/$host.sock" "$folder/$host.sock"; done
 : >"$folder/ready"

@@ -16,7 +16,7 @@ void rbi_bridge_config_defaults(struct rbi_bridge_config *config)
         .unreachable_after_ms = 10000,
         .grace_ms = 60000,
         .mass_hold_ms = 30000,
-        .window_bytes = UINT64_C(256) << 10,
+        .window_bytes = UINT64_C(512) << 10,
         .batch_delay_us = 50,
         .limits = {.instances = 1024, .streams = 4096, .queue_bytes = UINT64_C(4) << 20},
     };

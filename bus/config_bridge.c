@@ -79,7 +79,7 @@ const struct rbi_tree_field rbi_config_bridge_fields[RBI_CONFIG_BRIDGE_FIELDS] =
           "Instances that are out of sight stay listed for so long."),
     FIELD(DURATION, "mass_hold", mass_hold_ms, 0, 24 * HOUR, "30s",
           "Most of a host's instances gone at once are believed so much later, or when confirmed."),
-    FIELD(SIZE, "window", window_bytes, 4 * KIB, 16 * MIB, "256KiB",
+    FIELD(SIZE, "window", window_bytes, 4 * KIB, 16 * MIB, "512KiB",
           "Bytes of a link that may be under way, not yet known to be there."),
     FIELD(MICROS, "batch_delay", batch_delay_us, 0, 1000, "50us",
           "Small messages wait so long for more, while others are under way."),

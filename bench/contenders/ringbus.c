@@ -14,7 +14,7 @@
 
 #define OPEN_NS UINT64_C(60000000000)
 
-enum flavour { PLAIN, ROOMY, NO_SPIN, REQUESTS };
+enum flavour { PLAIN, ROOMY, FAR, NO_SPIN, REQUESTS };
 
 struct bus_end {
     struct ringbus *bus;
@@ -177,6 +177,7 @@ static int poll_bus(struct bench_end *end, unsigned max)
 static int open_as(struct bench_end *end, enum flavour flavour, ringbus_message_fn on_message)
 {
     static const struct ringbus_pool_class roomy[] = {{64U << 10, 8}, {1U << 20, 4}};
+    static const struct ringbus_pool_class far[] = {{64U << 10, 32}, {1U << 20, 4}};
     char cluster[64];
     char path[80];
     struct bus_end *b = calloc(1, sizeof *b);
@@ -202,6 +203,9 @@ static int open_as(struct bench_end *end, enum flavour flavour, ringbus_message_
     if (flavour == ROOMY) {
         options.lane_bytes = 256U << 10;
         memcpy(options.pool, roomy, sizeof roomy);
+    }
+    if (flavour == FAR) { /* what is under way between the hosts */
+        memcpy(options.pool, far, sizeof far);
     }
     b->requests = flavour == REQUESTS;
     if (ringbus_open(&options, &b->bus) != 0) {
@@ -229,6 +233,11 @@ static int open_plain(struct bench_end *end)
 static int open_roomy(struct bench_end *end)
 {
     return open_as(end, ROOMY, on_copied);
+}
+
+static int open_far(struct bench_end *end)
+{
+    return open_as(end, FAR, on_copied);
 }
 
 static int open_no_spin(struct bench_end *end)
@@ -340,11 +349,11 @@ const struct bench_contender bench_ringbus_request = {
 const struct bench_contender bench_ringbus_hosts = {
     .name = "ringbus-hosts",
     .package = "",
-    .text = "lanes of 256 KiB, ringbus_send() to another host: two daemons, two bridges, TLS",
+    .text = "32 chunks of 64 KiB, ringbus_send() to another host: two daemons, two bridges, TLS",
     .abilities = BENCH_OWN | BENCH_NAMED | BOTH_MODES | BOTH_WAYS,
     .size_max = 1U << 20,
     .setup = bench_hosts_setup,
-    .open = open_roomy,
+    .open = open_far,
     .close = close_bus,
     .teardown = bench_hosts_teardown,
     .trips = copied_trips,

@@ -49,7 +49,7 @@ static void test_defaults_of_the_table_are_those_of_the_structure(void **state)
     rbi_bridge_config_defaults(&defaults);
     assert_int_equal(parse(PLAIN ", start: true, transit: true, import: [\"/**\"], "
                                  "ping_interval: 1s, ping_misses: 3, unreachable_after: 10s, "
-                                 "grace: 1m, mass_hold: 30s, window: 256KiB, batch_delay: 50us, "
+                                 "grace: 1m, mass_hold: 30s, window: 512KiB, batch_delay: 50us, "
                                  "limits: {instances: 1024, streams: 4096, queue: 4MiB}}"),
                      0);
     defaults.given = true;
