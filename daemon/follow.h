@@ -16,7 +16,7 @@ struct rbi_peer;
 #define RBI_FOLLOWERS_MAX 16U
 /** Of these for one uid that has no right to administer the daemon. */
 #define RBI_FOLLOWERS_OF_USER 4U
-#define RBI_FOLLOW_FOR_NS (UINT64_C(30) * 1000000000)
+#define RBI_FOLLOW_FOR_NS     (UINT64_C(30) * 1000000000)
 
 /** Part of struct rbi_daemon. Zero-initialise. */
 struct rbi_followers {

@@ -15,9 +15,8 @@ void rbi_handle_link_down(const struct rbi_request *request)
         rbi_relink_drop(request->peer->endpoint, body->link_id);
         return;
     }
-    const enum rbi_reason reason =
-        body->reason > RBI_REASON_NONE && body->reason <= RBI_REASON_LAST
-            ? (enum rbi_reason)body->reason
-            : RBI_REASON_LEFT;
+    const enum rbi_reason reason = body->reason > RBI_REASON_NONE && body->reason <= RBI_REASON_LAST
+                                       ? (enum rbi_reason)body->reason
+                                       : RBI_REASON_LEFT;
     rbi_link_end(link, endpoint, reason, RBI_CODE_PEER_GONE, "the instance gave the link up");
 }

@@ -24,7 +24,7 @@ struct rbi_far_end {
     struct rbi_list tunnels;  /* struct rbi_tunnel */
     uint32_t import_entry;
     uint32_t holds; /* of those who walk its tunnels: not freed meanwhile */
-    uint32_t uid; /* as its OPEN said; UINT32_MAX: it was imported first, nobody has said */
+    uint32_t uid;   /* as its OPEN said; UINT32_MAX: it was imported first, nobody has said */
     bool imported;
     bool stale;
 };
