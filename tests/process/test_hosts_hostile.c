@@ -495,6 +495,36 @@ static void test_bytes_that_are_no_frames_end_the_connection(void **state)
     assert_true(hosts_log_count(&hosts, 0, "event=host_broke_the_rules") >= 15);
 }
 
+/* What is another host's, as it says, and comes over this one's connection, is not believed. */
+static void test_nobody_speaks_in_the_name_of_another_host(void **state)
+{
+    static unsigned char bytes[4096];
+    static struct peer peer;
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct rbi_frame_header header = {.type = RBI_FRAME_DIR_ASK};
+        struct rbi_frame_dir_ask ask = {.envelope = envelope()};
+        if (i == 0) {
+            ask.envelope.from = rbi_host_id("gamma", 5);
+        } else {
+            ask.envelope.visited_count = 1;
+            ask.envelope.visited[0] = rbi_host_id("gamma", 5);
+        }
+        peer_connect(&peer);
+        CHECK(peer_send(&peer, bytes, hello(&peer, bytes)));
+        CHECK(peer_send(&peer, bytes, rbi_frame_encode(&header, &ask, bytes)));
+        const uint64_t until_ms = test_now_ms() + NODE_MS;
+        while (peer_read(&peer)) {
+            poll_victim();
+            CHECK(test_now_ms() < until_ms);
+        }
+        (void)close(peer.fd);
+        assert_int_equal(hosts_log_count(&hosts, 0, "what=\"an envelope in another host's name\""),
+                         i + 1);
+    }
+    all_is_well();
+}
+
 /* Steps of a message that nobody has sent are told to nobody, though one waits for them. */
 static void test_steps_of_no_message_are_told_to_nobody(void **state)
 {
@@ -533,6 +563,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_bytes_that_are_no_frames_end_the_connection, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_nobody_speaks_in_the_name_of_another_host, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_steps_of_no_message_are_told_to_nobody, setup,
                                         teardown),
